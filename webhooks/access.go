@@ -101,7 +101,7 @@ func join(missing []string) string {
 // heldKey is the key of the needs in a context that the user of the request is known to hold.
 type heldKey struct{}
 
-// holding returns a context for the rest of the request, in which nobody asks for wanted again.
+// holding returns a context for the rest of the request, in which wanted is not checked again.
 func holding(ctx context.Context, wanted []need) context.Context {
 	return context.WithValue(ctx, heldKey{}, wanted)
 }

@@ -21,7 +21,7 @@ import (
 
 const applicationResource = "applications"
 
-// everyResource stands for all resources of a group in a permission. Nobody knows yet which
+// everyResource stands for all resources of a group in a permission. It is not known yet which
 // resource an unknown kind will have, so anything less than all would be a guess.
 const everyResource = "*"
 
@@ -46,7 +46,7 @@ func (a *applications) validate(obj, old *v1alpha1.Application) (admission.Warni
 	return warnings, errs
 }
 
-// cycle warns about dependencies that lead back to the Application. They are not an error: somebody
+// cycle warns about dependencies that lead back to the Application. They are not an error: a user
 // who creates two Applications that need each other cannot be asked for an order, and the
 // controller reports the cycle as well.
 func (a *applications) cycle(obj *v1alpha1.Application) admission.Warnings {

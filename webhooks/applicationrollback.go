@@ -52,7 +52,7 @@ func (a *applicationRollbacks) review(ctx context.Context, obj, old *v1alpha1.Ap
 	if source.SnapshotRef == nil {
 		return nil, nil
 	}
-	// Whether the snapshot exists is told only to those who may restore it.
+	// Whether the snapshot exists is revealed only to users who may restore it.
 	if err := a.access.check(ctx, obj, applicationRollbackResource, []need{needsRestore(*source.SnapshotRef, obj.Namespace)}); err != nil {
 		return nil, err
 	}

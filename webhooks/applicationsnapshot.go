@@ -90,9 +90,9 @@ func (a *applicationSnapshotClasses) review(ctx context.Context, obj, _ *v1alpha
 	return a.data.defaultClasses(ctx, obj, &v1alpha1.ApplicationSnapshotClassList{})
 }
 
-// applicationSnapshotContents are the rules of ApplicationSnapshotContent. Whoever may write one may
-// have any snapshot's data bound to any namespace, and so is an administrator: no further right is
-// asked for.
+// applicationSnapshotContents are the rules of ApplicationSnapshotContent. A user who may write one
+// may have any snapshot's data bound to any namespace, and so is an administrator: no further right
+// is required.
 type applicationSnapshotContents struct{}
 
 func (applicationSnapshotContents) validate(obj, _ *v1alpha1.ApplicationSnapshotContent) (admission.Warnings, field.ErrorList) {

@@ -63,7 +63,7 @@ func snapshotKey(ref v1alpha1.SnapshotReference, namespace string) client.Object
 
 // snapshotContents is what a snapshot holds, as far as rights depend on it.
 type snapshotContents struct {
-	// kinds of the objects; empty if nobody has noted them.
+	// kinds of the objects; empty if they are not recorded.
 	kinds []schema.GroupResource
 	// definition that is installed if it holds an ApplicationInstallation; empty for any.
 	definition string
@@ -85,7 +85,7 @@ func (s *snapshotContents) with(other *snapshotContents) *snapshotContents {
 }
 
 // ready returns what a snapshot holds, and an error that says what to wait
-// for if it cannot be restored: until it is ready, nobody knows which rights that takes.
+// for if it cannot be restored: until it is ready, it is unknown which rights that takes.
 func (d *data) ready(ctx context.Context, source *v1alpha1.DataSource, namespace string) (*snapshotContents, *field.Error, error) {
 	path, ref := field.NewPath("spec", "source", "snapshotRef"), *source.SnapshotRef
 	snapshot, err := d.snapshot(ctx, ref, namespace)

@@ -36,8 +36,8 @@ func needsScale(namespace, because string) []need {
 	return wanted
 }
 
-// needsRestore returns the right to see what is in a snapshot: whoever restores it somewhere reads the
-// Secrets and the data of the application.
+// needsRestore returns the right to see what is in a snapshot: a user who restores it somewhere can
+// read the Secrets and the data of the application.
 func needsRestore(ref v1alpha1.SnapshotReference, namespace string) need {
 	key := snapshotKey(ref, namespace)
 	return needs("it reveals the Secrets and the data of the application", authorizationv1.ResourceAttributes{
@@ -75,7 +75,8 @@ func needsObjects(namespace string, in *snapshotContents, because string, verbs 
 }
 
 // needsBeside returns the rights that writing an object of a kind takes beside those on the kind: the
-// API server and our own admission ask for them when somebody writes it, and would see us here.
+// API server and our own admission require them of a user who writes it, but would see our identity
+// here.
 func needsBeside(namespace string, kind schema.GroupResource, definition string) []need {
 	right := func(verb, group, resource, because string) need {
 		return needs(because, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace})

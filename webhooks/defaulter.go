@@ -20,7 +20,7 @@ type defaults[T object] interface {
 
 // defaulter fills in defaults by the rules of a kind, and counts its decisions. Whatever the user
 // wrote stays exactly as written: 2m does not become 2m0s, which would show up as a difference to
-// everybody who compares git with the cluster.
+// users who compare git with the cluster.
 type defaulter[T object] struct {
 	kind     string
 	defaults defaults[T]

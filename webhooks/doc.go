@@ -1,5 +1,5 @@
 // Package webhooks implements admission for the Waybill kinds: it fills in what the user left out,
-// and refuses at once what would break later or would give somebody rights that they do not have.
+// and refuses at once what would break later or would give users rights that they do not have.
 //
 // One file holds the rules of one kind. Rules that need no look-up are in package api/validation,
 // so that the command line applies the same ones; this package adds the look-ups, the permission

@@ -14,7 +14,7 @@ import (
 )
 
 // concernsInstallation matches writes of installations that are not being deleted or whose spec changes, and
-// deletions of what may be enforced: nobody else's deletion waits for us.
+// deletions of what may be enforced: other deletions do not wait for us.
 const concernsInstallation = `request.operation == "DELETE"` +
 	` ? oldObject.metadata.?labels[?"` + v1alpha1.ProvidedLabel + `"] == optional.of("` + v1alpha1.ProvidedEnforced + `")` +
 	` : (!has(object.metadata.deletionTimestamp) || (oldObject != null && object.?spec != oldObject.?spec))`
@@ -30,7 +30,7 @@ func (i *applicationInstallations) enforced(ctx context.Context, obj *v1alpha1.A
 	return def != nil && def.Spec.Enforced && def.Name == obj.Name
 }
 
-// reviewEnforced refuses a change of what is enforced to everybody but the driver, which would undo it.
+// reviewEnforced refuses a change of what is enforced to all users but the driver, which would undo it.
 func (i *applicationInstallations) reviewEnforced(ctx context.Context, old *v1alpha1.ApplicationInstallation) error {
 	if !i.enforced(ctx, old) {
 		return nil

@@ -25,8 +25,8 @@ type asked struct {
 	path *field.Path
 }
 
-// asked returns the installations that the object asks for anew: entries that were added to the annotation,
-// and the list that spec.installationsFrom names if it named another one before, as it is now.
+// asked returns the installations that the object newly asks for: entries that were added to the
+// annotation, and the list that spec.installationsFrom names if it named another one before, as it is now.
 func (k *kubernetesClusters) asked(ctx context.Context, obj, old *v1alpha1.KubernetesCluster) ([]asked, admission.Warnings, error) {
 	added, err := validation.AddedInitialInstallations(obj, old)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// missBelieved is how long discovery is not asked again after a miss, no matter who names how
-	// many unknown kinds: everybody who writes Applications here shares it.
+	// missBelieved is how long discovery is not asked again after a miss, no matter how many
+	// unknown kinds are named: all users who write Applications here share it.
 	missBelieved = time.Second
 
 	// kindsTimeout bounds a discovery request, which takes no context.

@@ -46,7 +46,7 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, old *v1alpha1.Kube
 	if namesAnotherList(obj, old) {
 		wanted = append(wanted, needsList(obj.Namespace, obj.Spec.InstallationsFrom.Name)...)
 		if err := k.access.check(ctx, obj, kubernetesClusterResource, wanted); err != nil {
-			return nil, err // who may not read the list learns nothing of what is in it
+			return nil, err // a user who may not read the list must not learn what is in it
 		}
 	}
 	asked, warnings, err := k.asked(ctx, obj, old)
@@ -61,9 +61,9 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, old *v1alpha1.Kube
 	return append(warnings, more...), err
 }
 
-// needs returns the rights that everybody who may `use` the cluster gets through it:
-// those of the kubeconfig or, without one, Waybill's own in this very cluster, in any namespace.
-// A seed gets the credentials of all sources.
+// needs returns the rights that a user who may `use` the cluster gets through it: those of the
+// kubeconfig or, without one, Waybill's own in this very cluster, in any namespace. A seed gets the
+// credentials of all sources.
 func (k *kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
 	wanted := k.needsToReach(obj)
 	if obj.IsSeed() {

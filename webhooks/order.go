@@ -186,7 +186,7 @@ func dependents() registration.Hook {
 // dependentsTimeout bounds a look for dependents, which comes from memory.
 const dependentsTimeout = time.Second
 
-// removals warns who deletes an installation that others depend on. They stay, and are not upgraded without it.
+// removals warns users who delete an installation that others depend on. Those stay, and are not upgraded without it.
 type removals struct {
 	*order
 }

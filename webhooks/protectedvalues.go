@@ -31,7 +31,7 @@ const changesValues = `oldObject == null || object.?data != oldObject.?data || o
 	` || object.metadata.?labels[?"` + v1alpha1.ValuesLabel + `"] != oldObject.metadata.?labels[?"` + v1alpha1.ValuesLabel + `"]`
 
 // protected registers the rules for a kind of object that values come from. Only objects with the label
-// are concerned, before the request or after it: nobody else pays for it.
+// are concerned, before the request or after it: other writes are not delayed.
 func protected(resource string, operations []admissionregistrationv1.OperationType) registration.Hook {
 	return registration.Hook{
 		Resource: resource, Of: &schema.GroupVersion{Version: "v1"},
@@ -44,8 +44,8 @@ func protected(resource string, operations []admissionregistrationv1.OperationTy
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations;kubernetesclusters,verbs=list
 
 // protectedValues are the rules of Secrets and ConfigMaps with the label that protects them: what they
-// hold may decide what is installed with Waybill's own rights, so whoever changes that, or the label, must
-// be allowed to install it. Deletions are not asked about.
+// hold may decide what is installed with Waybill's own rights, so a user who changes that, or the label,
+// must be allowed to install it. Deletions are not checked.
 type protectedValues struct {
 	access *access
 	users  *valuesUsers
@@ -93,7 +93,7 @@ func (p *protectedValues) decide(ctx context.Context, req admission.Request) err
 	}
 	err = p.access.checkOn(ctx, resource, req.Name, []need{installAny(req.Namespace)})
 	if err == nil || !apierrors.IsForbidden(err) {
-		return err // who may install any definition does not wait for the installations to be read
+		return err // a user who may install any definition does not wait for the installations to be read
 	}
 	wanted, err := p.needs(ctx, req)
 	if err != nil {

@@ -207,7 +207,7 @@ func newRemote(config *rest.Config, shared *http.Client) (*remote, error) {
 	return &remote{dynamic: objects, mapper: mapper}, nil
 }
 
-// isRefusal reports whether an error is the cluster's verdict on a template, rather than a problem
+// isRefusal reports whether an error is that the cluster rejects a template, rather than a problem
 // of the cluster itself or of the caller.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus

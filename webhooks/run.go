@@ -42,7 +42,7 @@ type Options struct {
 	// HealthAddress is the host:port of /healthz and /readyz; "0" for none.
 	HealthAddress string
 
-	// Clients are the callers that are answered. Default: anybody.
+	// Clients are the callers that are answered. Default: any caller.
 	Clients intake.Clients
 
 	// PodDryRun has the Pod of a health check tried out, which takes the right to create Pods in

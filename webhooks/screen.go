@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/webhooks/intake"
 )
 
-// entry is implemented by rules of kinds that nobody may create without certain rights, whatever is
-// in the object. They are checked before it is decoded.
+// entry is implemented by rules of kinds whose creation requires certain rights, whatever is in the
+// object. They are checked before it is decoded.
 type entry interface {
 	entryNeeds(namespace string) (resource string, wanted []need)
 }

@@ -54,7 +54,7 @@ func (s *statefulApplications) review(ctx context.Context, obj, old *v1alpha1.St
 		apiequality.Semantic.DeepEqual(obj.Spec.ValueSubstitutionRules, old.Spec.ValueSubstitutionRules) {
 		return warnings, err
 	}
-	// Whether the snapshot exists is told only to those who may restore it.
+	// Whether the snapshot exists is revealed only to users who may restore it.
 	if err := s.access.check(ctx, obj, statefulApplicationResource, []need{needsRestore(*source.SnapshotRef, obj.Namespace)}); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (s *statefulApplications) review(ctx context.Context, obj, old *v1alpha1.St
 	return warnings, s.access.check(ctx, obj, statefulApplicationResource, needsObjects(obj.Namespace, in, "the snapshot holds it", "create"))
 }
 
-// reviewClass warns if nobody will restore the application.
+// reviewClass warns if there is no class to restore the application with.
 func (s *statefulApplications) reviewClass(ctx context.Context, obj *v1alpha1.StatefulApplication) (admission.Warnings, error) {
 	if name := obj.Spec.ApplicationClassName; name != "" {
 		found, err := s.data.find(ctx, client.ObjectKey{Name: name}, &v1alpha1.StatefulApplicationClass{})

@@ -19,8 +19,8 @@ type trial struct {
 	tried int
 	// refusals are the cluster's refusals, by template; nil if it would accept the template.
 	refusals []error
-	// failed counts the templates on which the cluster gave no verdict; failure is the first
-	// reason.
+	// failed counts the templates that the cluster neither accepted nor refused; failure is the
+	// first reason.
 	failed  int
 	failure error
 }

@@ -24,9 +24,9 @@ const (
 	maxLookups = 4
 )
 
-// valuesUsers finds the installations that take values from an object. Anybody who may write a ConfigMap has
-// them looked up, and they may be a hundred megabytes: so they are read one by one, and nothing is kept
-// of them but what matters here.
+// valuesUsers finds the installations that take values from an object. Any user who may write a ConfigMap
+// causes a look-up of them, and they may be a hundred megabytes: so they are read one by one, and nothing is
+// kept of them but what matters here.
 type valuesUsers struct {
 	client rest.Interface
 	turns  *intake.Budget

@@ -1,4 +1,4 @@
 // Package expansion measures what a document becomes in memory before it is decoded: a few lines of
 // YAML whose aliases are written out, or a JSON text of empty objects, may take more than there is.
-// Whoever decodes what others wrote checks it first.
+// Code that decodes untrusted input checks it first.
 package expansion

@@ -75,8 +75,8 @@ func Node(n *yaml.Node, l Limits) error {
 	return m.add(n, false)
 }
 
-// measure writes out aliases as whoever decodes the document would, until that is too much: also
-// where one stands for itself.
+// measure writes out aliases as a decoder of the document would, until that is too much: also where
+// one stands for itself.
 type measure struct {
 	limits Limits
 	// nodes and bytes are what aliases stood for so far.

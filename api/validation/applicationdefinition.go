@@ -193,8 +193,8 @@ func offers(obj *v1alpha1.ApplicationDefinition, version string) bool {
 	return slices.ContainsFunc(obj.Spec.Versions, func(v v1alpha1.ApplicationVersion) bool { return v.Version == version })
 }
 
-// ForceRemoved reports whether the definition lets this version go although installations use
-// it; an empty one is only meant by "*".
+// ForceRemoved reports whether the definition allows to remove this version although installations
+// use it; an empty one is only meant by "*".
 func ForceRemoved(obj *v1alpha1.ApplicationDefinition, version string) bool {
 	for item := range strings.SplitSeq(obj.Annotations[v1alpha1.ForceRemoveAnnotation], ",") {
 		if item = strings.TrimSpace(item); item == "*" || item != "" && v1alpha1.SameVersion(item, version) {

@@ -106,7 +106,7 @@ func colliding(templates []v1alpha1.ResourceTemplate) []string {
 	return warnings
 }
 
-// identity is what tells an object in a cluster apart from others.
+// identity is what distinguishes an object in a cluster from others.
 type identity struct{ kind, namespace, name string }
 
 func templated(t v1alpha1.ResourceTemplate) identity {
@@ -118,8 +118,8 @@ func templated(t v1alpha1.ResourceTemplate) identity {
 	}
 }
 
-// renamed warns of resource templates whose object goes on under another name: with the resource
-// of the old name the object is deleted, and that of the new one makes it anew.
+// renamed warns of resource templates whose object goes on under another name: with the resource of
+// the old name the object is deleted, and that of the new one recreates it.
 func renamed(obj, old *v1alpha1.KubernetesApplication) []string {
 	if old == nil {
 		return nil

@@ -57,7 +57,7 @@ func DescribeRequirement(requirement v1alpha1.ApplicationRequirement) string {
 }
 
 // Cycle returns the way from start back to start along next, both ends included; nil if there is none.
-// It looks at no more than limit nodes.
+// It visits no more than limit nodes.
 func Cycle[K comparable](start K, limit int, next func(K) []K) []K {
 	seen := map[K]bool{}
 	var way func(at K) []K
@@ -118,7 +118,7 @@ func RequirementCycle(obj *v1alpha1.ApplicationDefinition, find func(string) *v1
 	})
 }
 
-// maxCycleNodes is how many installations or definitions are looked at for a cycle.
+// maxCycleNodes is how many installations or definitions are visited to find a cycle.
 const maxCycleNodes = 10_000
 
 func validateDependsOn(obj *v1alpha1.ApplicationInstallation, path *field.Path) field.ErrorList {

@@ -49,7 +49,7 @@ func rankOf(v *semver.Version, err error) int {
 	}
 }
 
-// validateProvided returns why a definition cannot be given to clusters without anybody's choosing.
+// validateProvided returns why a definition cannot be given to clusters without a user's request.
 func validateProvided(obj *v1alpha1.ApplicationDefinition) field.ErrorList {
 	if !obj.IsProvided() {
 		return nil

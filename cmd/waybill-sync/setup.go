@@ -39,11 +39,11 @@ const (
 	programName            = "waybill-sync"
 )
 
-// unusedMirror is how long a git mirror is kept that nobody uses.
+// unusedMirror is how long an unused git mirror is kept.
 const unusedMirror = 24 * time.Hour
 
-// shutdownRest is how much longer than --shutdown-grace the whole shutdown may take: jobs that were
-// told to end record their progress, and everything else stops.
+// shutdownRest is how much longer than --shutdown-grace the whole shutdown may take: jobs whose
+// context was canceled record their progress, and everything else stops.
 const shutdownRest = 30 * time.Second
 
 // newManager returns a manager for the hub. Its caches hold our own kinds, without managed fields,
@@ -171,7 +171,7 @@ func shares(cache int64) (git.Limits, chart.Limits) {
 	return git.Limits{StoreBytes: cache - cache/8 - charts.DiskBytes}, charts
 }
 
-// sweep removes git mirrors that nobody uses any more.
+// sweep removes unused git mirrors.
 func (s *shared) sweep(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if _, err := s.git.Sweep(unusedMirror); err != nil {

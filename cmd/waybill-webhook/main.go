@@ -88,7 +88,7 @@ func parse(args []string) (*options, error) {
 	return o, startup.CheckAccount(o.defaultAccount)
 }
 
-// clients returns who may call.
+// clients returns the clients that may call.
 func (o *options) clients() intake.Clients {
 	return intake.Clients{CAFile: o.clientCA, Names: o.clientNames}
 }

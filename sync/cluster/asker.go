@@ -69,7 +69,7 @@ func (a *asker) version(ctx context.Context) (string, error) {
 	return answer.GitVersion[:min(len(answer.GitVersion), longest)], nil
 }
 
-// selfPath is where an API server of Kubernetes 1.28 or later says who asks.
+// selfPath is where an API server of Kubernetes 1.28 or later returns the user of the request.
 const selfPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 // self returns the user that the API server takes us for.
@@ -90,10 +90,10 @@ func (a *asker) self(ctx context.Context) (authenticationv1.UserInfo, error) {
 	return review.Status.UserInfo, nil
 }
 
-// credentialID is the one key of a user's extra that tells the credentials of one user apart.
+// credentialID is the one key of a user's extra that distinguishes the credentials of one user.
 const credentialID = "authentication.kubernetes.io/credential-id"
 
-// sameUser reports whether whatever a may do, b may do, and is told of, as well.
+// sameUser reports whether a and b are the same user: they differ in the ID of the credential at most.
 func sameUser(a, b authenticationv1.UserInfo) bool {
 	for _, u := range []*authenticationv1.UserInfo{&a, &b} {
 		u.Groups = slices.Compact(slices.Sorted(slices.Values(u.Groups)))

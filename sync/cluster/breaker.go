@@ -35,8 +35,9 @@ type breaker struct {
 
 // RoundTrip sends a request unless the breaker is open. In that case a watch waits rather than
 // fails, so that informers continue as soon as the cluster is back, not when their own back-off
-// ends. Only informers watch, so nobody else has to wait. One that would go on from a resource version
-// fails then: the cluster may have been restored meanwhile, and know no such version yet.
+// ends. Only informers watch, so no other client waits. A watch that would resume from a resource
+// version fails then: the cluster may have been restored meanwhile, and may not have reached that
+// version yet.
 func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != b.host {
 		return nil, fmt.Errorf("refuse request to %s: the API server is %s", req.URL.Host, b.host)

@@ -85,7 +85,7 @@ func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 // other permissions.
 func (c *Cluster) Client() client.Client { return c.client }
 
-// Cache returns the cache of our own kinds, and of metadata that somebody watches; nil for
+// Cache returns the cache of our own kinds, and of the metadata that is watched; nil for
 // impersonated views. Informers start when they are first requested. Request them with
 // cache.BlockUntilSynced(false): an informer of a lost cluster does not sync until the cluster is
 // back.
@@ -95,8 +95,8 @@ func (c *Cluster) Cache() cache.Cache { return c.cache }
 func (c *Cluster) Context() context.Context { return c.ctx }
 
 // Hold keeps the connections of the cluster after Context has ended, for a few seconds at most, until
-// release is called: work that Context tells to end can still record in the cluster how it ended.
-// While anybody holds on, the cluster is not driven as another user either.
+// release is called: work that Context cancels can still record its result in the cluster. Until
+// then, the cluster is not driven as another user either.
 func (c *Cluster) Hold() (release func()) {
 	if c.holds == nil {
 		return func() {}
@@ -166,8 +166,8 @@ func (c *Cluster) ownFirst() meta.RESTMapper {
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
 }
 
-// Trim is a transform for caches, including that of the hub. It drops fields that nobody reads from
-// there. The last applied configuration stays in our own kinds, which are written back. It is
+// Trim is a transform for caches, including that of the hub. It drops fields that are never read
+// from there. The last applied configuration stays in our own kinds, which are written back. It is
 // dropped from metadata: it would be the largest part, and for Secrets it holds the very data that
 // reading only metadata is meant to avoid.
 func Trim(in any) (any, error) {

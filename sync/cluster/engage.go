@@ -38,7 +38,7 @@ func (m *member) drive() {
 	m.registry.mu.Unlock()
 	m.registry.work.Go(func() {
 		select {
-		case <-m.before: // what was told to end there must not meet what begins here
+		case <-m.before: // the work of the member before must have ended before that of this one begins
 			m.callAll(c.Context(), c, hooks)
 		case <-c.Context().Done():
 		}

@@ -14,8 +14,9 @@ type offer struct {
 }
 
 // offer has the member try other credentials, for an engagement that goes on with them if they are
-// those of the same user. It reports whether they can be tried: what is lost, or refused already, may
-// wait for another attempt, and is better engaged anew. The caller holds the registry's lock.
+// those of the same user. It reports whether they can be tried: a cluster that is lost, or refused
+// already, may be waiting for another attempt, and is better engaged again. The caller holds the
+// registry's lock.
 func (m *member) offer(hash string, config *rest.Config) bool {
 	if config == nil || m.link == nil {
 		return false

@@ -6,15 +6,15 @@ import (
 )
 
 // settleTime bounds how long the connections of a cluster that was disengaged are kept for work that
-// holds them: it has been told to end, and needs them to record how it ended.
+// holds them: its context is canceled, and it needs them to record its result.
 const settleTime = 15 * time.Second
 
 // holds counts the work that needs the connections of a cluster to the end.
 type holds struct {
 	mu    sync.Mutex
 	count int
-	over  bool          // nobody can take hold any more
-	idle  chan struct{} // closed when it is over and nobody holds on
+	over  bool          // no more holds are granted
+	idle  chan struct{} // closed when it is over and all holds are released
 }
 
 func newHolds() *holds { return &holds{idle: make(chan struct{})} }
@@ -37,7 +37,7 @@ func (h *holds) release() {
 	h.signal()
 }
 
-// settle waits until nobody holds the connections any more, for at most settleTime.
+// settle waits until all holds are released, for at most settleTime.
 func (h *holds) settle() {
 	h.mu.Lock()
 	h.over = true
@@ -51,7 +51,7 @@ func (h *holds) settle() {
 	}
 }
 
-// signal closes idle, once, when it is over and nobody holds on. The caller holds the lock.
+// signal closes idle, once, when it is over and all holds are released. The caller holds the lock.
 func (h *holds) signal() {
 	if h.over && h.count == 0 {
 		close(h.idle)

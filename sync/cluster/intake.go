@@ -69,8 +69,8 @@ func (in *intake) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// withoutProtobuf asks for JSON where both would do: what a list in protobuf becomes cannot be told
-// before it is decoded.
+// withoutProtobuf asks for JSON where both would do: the decoded size of a list in protobuf is not
+// known before it is decoded.
 func withoutProtobuf(req *http.Request) *http.Request {
 	accepted := strings.Split(req.Header.Get("Accept"), ",")
 	var kept []string
@@ -179,10 +179,10 @@ func (in *intake) forget(ended bool) {
 	in.kept.add(-total)
 }
 
-// paceStep is how much weight is taken in before the pace is looked at.
+// paceStep is how much weight is taken in between two waits for the rate limiter.
 const paceStep = 256 << 10
 
-// maxRead is how much is read before it is looked at.
+// maxRead is how much is read before it is weighed.
 const maxRead = 32 << 10
 
 // body is the body of a response. It bounds each document in it: the events of a watch, and otherwise

@@ -69,7 +69,7 @@ func (l *ledger) end() {
 }
 
 // account counts and weighs the objects that one watcher, such as a reflector, keeps: those that it has
-// listed, and what its watches have told since. It is safe for concurrent use.
+// listed, and what its watches have shown since. It is safe for concurrent use.
 type account struct {
 	ledger *ledger
 	// what the objects are, for errors.
@@ -82,8 +82,7 @@ type account struct {
 	kept  map[uint64]int64 // weight by hash of namespace and name
 	sum   int64
 	pages pages
-	// booked is true once the ledger knows of the account: a list that nobody goes on to watch is not
-	// kept.
+	// booked is true once the ledger knows of the account: a list that no watch follows is not kept.
 	booked bool
 }
 
@@ -91,7 +90,7 @@ func (l *ledger) account(what string, most int) *account {
 	return &account{ledger: l, what: what, most: most, seed: maphash.MakeSeed(), kept: map[uint64]int64{}}
 }
 
-// list takes note of a page of a list; the first one begins the account anew.
+// list takes note of a page of a list; the first one resets the account.
 func (a *account) list(page apiruntime.Object, first bool) error {
 	if first {
 		a.clear()
@@ -102,7 +101,7 @@ func (a *account) list(page apiruntime.Object, first bool) error {
 	return meta.EachListItem(page, func(item apiruntime.Object) error { return a.put(item) })
 }
 
-// watched takes note of a watch that begins. If it starts with all objects, the account begins anew.
+// watched takes note of a watch that begins. If it starts with all objects, the account is reset.
 func (a *account) watched(all bool) {
 	if all {
 		a.clear()
@@ -158,7 +157,7 @@ func (a *account) exceed(what, most string) error {
 	return err
 }
 
-// clear begins the account anew.
+// clear resets the account.
 func (a *account) clear() {
 	a.ledger.mu.Lock()
 	defer a.ledger.mu.Unlock()

@@ -62,8 +62,8 @@ func ParseKubeconfig(content []byte, o KubeconfigOptions) (*rest.Config, error) 
 // atLine finds the line that a YAML parser complains about.
 var atLine = regexp.MustCompile(`^(?:.*: )?yaml: line (\d+): `)
 
-// unreadable returns the error of what is no kubeconfig. The error of the parser may quote any part of
-// it, a password too, so that all it tells is the line.
+// unreadable returns the error of an invalid kubeconfig. The error of the parser may quote any part of
+// it, a password too, so only the line is named.
 func unreadable(err error) error {
 	if line := atLine.FindStringSubmatch(err.Error()); line != nil {
 		return fmt.Errorf("parse kubeconfig: invalid YAML near line %s", line[1])

@@ -57,8 +57,8 @@ const (
 	// maxAllUnderWay bounds the weight of all answers of all clusters that are received at once: the
 	// cluster that sends most of them is lost. What one cluster may have under way fits.
 	maxAllUnderWay = 448 << 20
-	// maxStreamBuffer and maxConnectionBuffer bound what is received over HTTP/2 before anybody reads it.
-	// A connection has room for all of its streams, so that those that wait do not hold up the others.
+	// maxStreamBuffer and maxConnectionBuffer bound what is received over HTTP/2 before it is read. A
+	// connection has room for all of its streams, so that those that wait do not hold up the others.
 	maxStreamBuffer     = 256 << 10
 	maxConnectionBuffer = 256 * maxStreamBuffer
 	// maxRetryAfter bounds the seconds after which the API server wants to be asked again.
@@ -98,8 +98,8 @@ func named(req *http.Request) string {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// isDiscovery reports whether a path, without that of the server, is one that tells which kinds there
-// are: /api, /api/v1, /apis, /apis/GROUP, /apis/GROUP/VERSION.
+// isDiscovery reports whether a path, without that of the server, is one of discovery: /api, /api/v1,
+// /apis, /apis/GROUP, /apis/GROUP/VERSION.
 func isDiscovery(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3

@@ -286,7 +286,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// end cuts every connection when the member is removed or replaced, as soon as nobody holds them.
+// end cuts every connection when the member is removed or replaced, once all holds are released.
 func (m *member) end() {
 	m.drop()
 	m.holds.settle()

@@ -27,7 +27,7 @@ func (a *account) receive(page apiruntime.Object, first bool) (exceeds bool) {
 	a.ledger.mu.Lock()
 	defer a.ledger.mu.Unlock()
 	if first && !more || !first && a.pages.weight == 0 {
-		return false // one page, which nobody adds to others
+		return false // a single page, which is not added to others
 	}
 	a.pages.weight += weightOfPage(page)
 	switch {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// proofPath is where a proof is written. Whoever may read or write Secrets there can do everything
-	// in the cluster, so that no server pretends to be a cluster that it has no rights in.
+	// proofPath is where a proof is written. A client that may read or write Secrets there can do
+	// everything in the cluster, so a server cannot pretend to be a cluster in which it has no rights.
 	proofPath = "/api/v1/namespaces/" + metav1.NamespaceSystem + "/secrets"
-	// proofKey is the key of the Secret that holds what nobody else can know.
+	// proofKey is the key in the Secret of a value that no other client can know.
 	proofKey = "nonce"
 	// forgetTimeout bounds the deletion of a proof.
 	forgetTimeout = 5 * time.Second
@@ -88,7 +88,7 @@ func (r *Registry) Prove(ctx context.Context, claimant, incumbent *rest.Config) 
 	return compareProof(ctx, reader, proof)
 }
 
-// newProof returns a Secret whose name and content nobody can guess.
+// newProof returns a Secret with an unguessable name and content.
 func newProof() *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

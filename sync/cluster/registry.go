@@ -168,10 +168,11 @@ func (r *Registry) State(key types.NamespacedName) (State, bool) {
 // identifies the kubeconfig: if it is unchanged, Ensure does nothing. If it has changed in nothing
 // but credentials, of one user of one cluster, and the old ones still work, the engagement goes on
 // with the new ones. Otherwise the old engagement ends and a new one begins, and the functions of
-// OnEngage are called once nobody holds the old one. A nil config means the local cluster.
+// OnEngage are called once all holds on the old one are released. A nil config means the local
+// cluster.
 func (r *Registry) Ensure(key types.NamespacedName, hash string, config *rest.Config) {
 	if err := r.ensure(key, hash, config); err != nil {
-		r.notify(key, false) // nobody else does: no contact will be made
+		r.notify(key, false) // no member does: the cluster will not be contacted
 	}
 }
 

@@ -2,8 +2,8 @@ package cluster
 
 import "time"
 
-// rewound has the cluster engaged anew because its API server went back in time: what is remembered of
-// it is of a state that is no more. It may be called from anywhere.
+// rewound has the cluster engaged again because its API server went back in time: what is cached of it
+// is of a state that no longer exists. It may be called from anywhere.
 func (m *member) rewound(err error) {
 	m.mu.Lock()
 	m.past = err

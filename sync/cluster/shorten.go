@@ -12,13 +12,13 @@ import (
 
 const (
 	// longestError is how much is kept of the text of an error. What cannot be decoded is quoted in its
-	// error, as a whole, and whoever watches keeps the last error until the next success.
+	// error, as a whole, and the reflector keeps the last error until the next success.
 	longestError = 4 << 10
 	// mostCauses is how many causes are kept of an error of an API server.
 	mostCauses = 20
 )
 
-// shortened returns an error that tells what err does, in at most longestError bytes.
+// shortened returns err with a message of at most longestError bytes.
 func shortened(err error) error {
 	if err == nil {
 		return nil

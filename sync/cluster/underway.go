@@ -79,8 +79,8 @@ func (p *part) add(weight int64) {
 	}
 }
 
-// end takes note that a document was received as a whole. It counts until it is decoded, which nobody
-// tells: until as much could have been received again.
+// end takes note that a document was received as a whole. It counts until it is decoded, of which
+// there is no notification: until as much could have been received again.
 func (p *part) end(last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,8 +5,8 @@ import "encoding/binary"
 // weigher estimates how much memory what it is shown takes once it is decoded. It is shown one stream
 // piece by piece.
 type weigher interface {
-	// weigh looks at the beginning of p: at most up to the end of one document of the stream. It returns
-	// how much it looked at, and whether the document ends there.
+	// weigh reads p from its beginning: at most up to the end of one document of the stream. It returns
+	// how much it read, and whether the document ends there.
 	weigh(p []byte) (n int, ended bool)
 	// size returns the bytes and the weight of the document so far.
 	size() (bytes, weight int64)

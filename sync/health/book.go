@@ -29,7 +29,7 @@ const (
 	ruleCostLimit = costLimit / 10
 )
 
-// Entry is a rule in a file: it says in CEL how to tell the health of objects of some kinds. The
+// Entry is a rule in a file: it says in CEL how to compute the health of objects of some kinds. The
 // expressions see metadata, spec and status. They are asked in this order: InProgress, Failed, Current;
 // if none holds, or one asks for what the object does not have, it is in progress.
 type Entry struct {

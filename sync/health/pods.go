@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxWord bounds a reason or a name in what a Pod says, and maxSaid a message or an image: whoever
-	// runs Pods, or the registry that they come from, writes them.
+	// maxWord bounds a reason or a name in what a Pod says, and maxSaid a message or an image: they
+	// are written by the users who run Pods, or by the registry of the image.
 	maxWord, maxSaid = 64, 200
 )
 

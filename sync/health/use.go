@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inUse are the rules of this process. A process tells health in one way, whatever cluster an object is
-// in: so they are not passed along with each object.
+// inUse are the rules of this process. A process computes health in one way, whatever cluster an object
+// is in: so they are not passed along with each object.
 var inUse struct {
 	book atomic.Pointer[Book]
 
@@ -31,7 +31,7 @@ func InUse() *Book {
 func RuleOf(gk schema.GroupKind) *Rule { return InUse().find(gk) }
 
 // Use has Of go by the rules that an operator has added to those that Waybill comes with, and over them;
-// nil for none. It tells those who asked for that with OnChange.
+// nil for none. It calls the functions that were registered with OnChange.
 func Use(added *Book) {
 	inUse.mu.Lock()
 	defer inUse.mu.Unlock()
@@ -47,7 +47,7 @@ func Use(added *Book) {
 }
 
 // OnChange has a function called, until ctx ends, when other rules come into use, with the kinds whose
-// health they tell in another way. It must return at once.
+// health they compute in another way. It must return at once.
 func OnChange(ctx context.Context, told func(changed func(schema.GroupKind) bool)) {
 	inUse.mu.Lock()
 	defer inUse.mu.Unlock()

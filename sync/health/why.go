@@ -11,7 +11,7 @@ import (
 // phases are the fields of a status in which many kinds say in a word, or in words, how they are.
 var phases = [][]string{{"status", "message"}, {"status", "phase"}, {"status", "state"}, {"status", "health"}}
 
-// why says, in the words of an object, why it has the status that a rule tells.
+// why says, in the words of an object, why it has the status that a rule returns.
 func (e *Rule) why(object map[string]any, status Status) string {
 	if status == Current {
 		return "it is as its spec wants it"

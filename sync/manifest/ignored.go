@@ -9,7 +9,7 @@ import (
 // does not act on it.
 const ReasonAnnotationIgnored = "AnnotationIgnored"
 
-// foreign are the annotations by which other tools are told when, and how, to apply an object.
+// foreign are the annotations that instruct other tools when, and how, to apply an object.
 var foreign = []string{
 	"argocd.argoproj.io/compare-options",
 	"argocd.argoproj.io/hook",

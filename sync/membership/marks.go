@@ -110,7 +110,7 @@ func has(values map[string]string, key string) bool {
 	return ok
 }
 
-// explicit reports whether somebody else chose the Application.
+// explicit reports whether the Application was chosen explicitly: the annotation is not as we injected it.
 func (m *member) explicit() bool {
 	return m.annotated && (m.application == "" || m.application != m.injected)
 }
@@ -158,9 +158,8 @@ func Decide(x *Index, gk schema.GroupKind, obj metav1.Object) Marks {
 	return m.leave()
 }
 
-// Claims reports whether the Application matches an object for which nobody has chosen an
-// Application explicitly: Decide may assign it to the Application, even if we injected
-// another one before.
+// Claims reports whether the Application matches an object for which no Application was chosen
+// explicitly: Decide may assign it to the Application, even if we injected another one before.
 func (a *Application) Claims(gk schema.GroupKind, obj metav1.Object) bool {
 	if !a.Lists(gk, obj.GetName()) {
 		return false

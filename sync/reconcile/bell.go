@@ -14,7 +14,7 @@ type Bell[K comparable] struct{ byKey keyed.Map[K, rings] }
 // rings are the notifications for one key.
 type rings struct {
 	count int
-	// next is closed by the next one; nil if nobody waits for it.
+	// next is closed by the next one; nil if there are no waiters.
 	next chan struct{}
 }
 

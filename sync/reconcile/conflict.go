@@ -14,7 +14,8 @@ import (
 const conflictRetry = 200 * time.Millisecond
 
 // Quiet returns a reconciler that does as r, but tries again without an error if all that failed are
-// writes to objects that were modified since they were read. That is normal, and no news for the log.
+// writes to objects that were modified since they were read. That is normal, and not logged as an
+// error.
 func Quiet(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, req)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settleTime bounds how long jobs may take to record their progress after they were told to end.
+// settleTime bounds how long jobs may take to record their progress after their contexts were canceled.
 const settleTime = 15 * time.Second
 
 // Drain lets the jobs of a process finish before the process ends, so that no Helm action is

@@ -12,7 +12,7 @@ type reaction int
 const (
 	// retry: try again after a growing back-off.
 	retry reaction = iota
-	// wait: something else has to happen first; an event, or a given time, wakes the object.
+	// wait: something else has to happen first; an event, or a given time, enqueues the object.
 	wait
 	// stall: a person has to act; nothing happens before an object changes.
 	stall
@@ -44,8 +44,8 @@ func Stalled(reason, format string, args ...any) error {
 }
 
 // Waiting returns an error that means that something else has to happen first: Ready is False,
-// Reconciling is True. An event wakes the object; after, unless zero, is the longest time until it
-// is reconciled again.
+// Reconciling is True. An event enqueues the object; after, unless zero, is the longest time until
+// it is reconciled again.
 func Waiting(reason string, after time.Duration, format string, args ...any) error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...), reaction: wait, after: after}
 }

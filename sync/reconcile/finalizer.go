@@ -12,8 +12,8 @@ import (
 
 // AddFinalizer adds our finalizer to obj, unless it has it already. Controllers call it before they
 // create anything that has to be removed later, so that nothing is left behind. It
-// changes only the finalizers, and fails if somebody else has written obj since it was read. On
-// success obj holds the stored object.
+// changes only the finalizers, and fails if obj was modified since it was read. On success obj
+// holds the stored object.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object) error {
 	if controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return nil
@@ -27,8 +27,8 @@ func AddFinalizer(ctx context.Context, c client.Client, obj client.Object) error
 }
 
 // RemoveFinalizer removes our finalizer from obj, unless it is gone already. Controllers call it
-// when nothing of theirs is left to be removed. It changes only the finalizers, and fails if
-// somebody else has written obj since it was read. It is not an error if obj is gone.
+// when nothing of theirs is left to be removed. It changes only the finalizers, and fails if obj
+// was modified since it was read. It is not an error if obj is gone.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object) error {
 	before := obj.DeepCopyObject().(client.Object)
 	if !controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer) {

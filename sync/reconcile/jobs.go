@@ -22,7 +22,8 @@ type Jobs[K comparable, R any] struct {
 	wake  func(K)
 	fail  func(error) R
 	drain *Drain
-	// whom returns for whom a job is, who take turns in each lane; nil if that makes no difference.
+	// whom returns for whom a job is, such as a namespace: these take turns in each lane; nil if
+	// that makes no difference.
 	whom func(K) string
 	// settle is called with the result of work that has ended; nil for nothing.
 	settle func(context.Context, R)
@@ -61,9 +62,9 @@ func (j *Jobs[K, R]) DrainedBy(d *Drain) *Jobs[K, R] {
 	return j
 }
 
-// TakingTurns makes jobs that wait in a lane take turns by whom they are for, such as a namespace. As long
-// as a lane has room for more than one job, nobody takes all of it. TakingTurns must be called before the
-// first Do.
+// TakingTurns makes jobs that wait in a lane take turns by whom they are for, such as a namespace. In a
+// lane with room for more than one job, the jobs for one of them never take all of it. TakingTurns must be
+// called before the first Do.
 func (j *Jobs[K, R]) TakingTurns(whom func(K) string) *Jobs[K, R] {
 	j.whom = whom
 	return j
@@ -182,7 +183,7 @@ func (j *Jobs[K, R]) guarded(ctx context.Context, key K, work func(context.Conte
 
 // Recover is to be deferred by work that runs outside of the workers of a controller. It turns a panic into
 // an error that fail is called with, as controller-runtime does with the panic of a reconciler: what is
-// worked on was written by others, and the process serves everybody. The panic is logged and counted.
+// worked on was written by others, and the process serves all users. The panic is logged and counted.
 func Recover(ctx context.Context, key string, fail func(error)) {
 	r := recover()
 	if r == nil {

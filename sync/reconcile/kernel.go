@@ -29,7 +29,7 @@ type Object interface {
 
 // Outcome is the result of a pass, apart from its error.
 type Outcome struct {
-	// Pending is true if work continues elsewhere and wakes the object when it ends: conditions
+	// Pending is true if work continues elsewhere and enqueues the object when it ends: conditions
 	// stay as they are, and the generation is not observed yet.
 	Pending bool
 	// Released is true if nothing is left of an object that is being deleted: instead of calling Finish, the
@@ -198,8 +198,8 @@ func (p *Pass) observe(outcome Outcome) {
 	}
 }
 
-// readyChanged reports whether the condition Ready says something new. That work goes on is no news:
-// what comes of it is.
+// readyChanged reports whether the condition Ready says something new. Progress alone is not new:
+// its result is.
 func (p *Pass) readyChanged() bool {
 	was, is := conditions.Get(p.before, v1alpha1.ReadyCondition), conditions.Get(p.obj, v1alpha1.ReadyCondition)
 	switch {
@@ -213,7 +213,7 @@ func (p *Pass) readyChanged() bool {
 }
 
 // Record writes the whole status of obj from a job that a pass has started, to record intent before
-// acting. Nobody else may write the status until the job has ended.
+// acting. Nothing else may write the status until the job has ended.
 func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error {
 	foldMessages(obj, obj)
 	before := obj.DeepCopyObject().(Object)

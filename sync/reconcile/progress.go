@@ -9,7 +9,8 @@ import (
 )
 
 // progressEvery is how long a job takes before its progress is shown, and the minimum time between two
-// changes of what is shown. Nobody waits for a quick job, and its end is a write of the status anyway.
+// changes of what is shown. A quick job needs no progress, and its end is a write of the status
+// anyway.
 const progressEvery = 5 * time.Second
 
 // Progress shows the passes of an object how far its job has come, while that takes long. What is shown
@@ -27,8 +28,8 @@ type Progress[T comparable] struct {
 	shows bool
 }
 
-// NewProgress returns the progress of a job that look tells of. wake is called when there is something
-// new to show.
+// NewProgress returns the progress of a job, which look observes. wake is called when there is
+// something new to show.
 func NewProgress[T comparable](look func() T, wake func()) *Progress[T] {
 	return &Progress[T]{look: look, wake: wake}
 }
@@ -53,7 +54,7 @@ func (p *Progress[T]) end(job int) {
 	}
 }
 
-// tick looks at a job, unless it has ended.
+// tick observes a job, unless it has ended.
 func (p *Progress[T]) tick(job int) {
 	seen := p.look()
 	p.mu.Lock()

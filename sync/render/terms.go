@@ -7,8 +7,8 @@ import (
 
 // Terms are those on which something is rendered in a process of its own.
 type Terms struct {
-	// For is whom it is rendered for, such as a namespace: who has much to render waits for itself, and
-	// keeps others waiting no longer than one turn takes.
+	// For is whom it is rendered for, such as a namespace: one with much to render keeps others waiting
+	// no longer than one turn takes.
 	For string
 	// Time is how long it may take, without the time that it waits for others, if that is less than
 	// anything may take. Zero for no other limit.

@@ -65,7 +65,8 @@ func (k Keyring) Encode() (map[string][]byte, error) {
 }
 
 // RotateAt returns when the current authority is to be replaced: after two thirds of its life,
-// which leaves the last third for everybody to move. An empty keyring is due at once.
+// which leaves the last third for all processes and API servers to change over. An empty keyring is
+// due at once.
 func (k Keyring) RotateAt() time.Time {
 	if k.Current == nil {
 		return time.Time{}

@@ -14,7 +14,7 @@ import (
 const (
 	// maxEntries limits the entries of the webhook configuration: API servers evaluate them at
 	// every write. Beyond it, the sets of kinds with the fewest namespaces are merged into one, so
-	// that no object is left out, but some are looked at that no Application lists.
+	// that no object is left out, but some are sent to us that no Application lists.
 	maxEntries = 30
 
 	// maxSize bounds the size of the entries, in bytes. Beyond it there are fewer entries, and in
@@ -29,8 +29,8 @@ const (
 type resolver func(schema.GroupKind) (schema.GroupResource, bool)
 
 // plan returns what to register for the listed kinds, given by namespace: one entry per distinct
-// set of kinds. It leaves out the namespace except, which is our own: when nobody answers,
-// the writes that bring us back should not wait for that. The result is sorted and deterministic.
+// set of kinds. It leaves out the namespace except, which is our own: when no process answers, the
+// writes that bring us back should not wait for that. The result is sorted and deterministic.
 func plan(listed map[string][]schema.GroupKind, resolve resolver, except string) []registration.Injection {
 	var single []registration.Injection
 	for _, namespace := range slices.Sorted(maps.Keys(listed)) {

@@ -10,11 +10,11 @@ import (
 )
 
 // Clients are the callers that a Server answers: those with a client certificate that an authority
-// of a file signed. The zero value stands for anybody, since most API servers have no certificate
-// for webhooks.
+// of a file signed. The zero value stands for any caller, since most API servers have no
+// certificate for webhooks.
 type Clients struct {
 	// CAFile holds certificates of authorities as PEM. It is read at each handshake, so that it may
-	// be replaced. If empty, anybody may call.
+	// be replaced. If empty, any client may call.
 	CAFile string
 
 	// Names are the common names, or DNS names, of which the certificate must carry one. If empty,
@@ -35,7 +35,7 @@ func (c Clients) Check() error {
 }
 
 // configure makes a TLS server verify the certificates of clients. A client without one completes
-// the handshake, as the readiness check does, and is told why it gets no answer.
+// the handshake, as the readiness check does, and gets an error that says why it is refused.
 func (c Clients) configure(config *tls.Config) {
 	if c.CAFile == "" {
 		return

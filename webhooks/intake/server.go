@@ -20,7 +20,7 @@ const (
 	// and send the old object as well.
 	maxBody = 7 << 20
 
-	// readTimeout bounds how long a body takes to arrive: who sends slowly must not keep what others
+	// readTimeout bounds how long a body takes to arrive: a slow sender must not hold what others
 	// wait for.
 	readTimeout = 3 * time.Second
 
@@ -36,8 +36,8 @@ const (
 	// others waiting.
 	small = 256 << 10
 
-	// smallRead and largeRead are what may be read at once. Nobody waits for that: a body that is
-	// not read stops all others of the same connection.
+	// smallRead and largeRead are what may be read at once. Requests do not wait for that: a body
+	// that is not read stops all others of the same connection.
 	smallRead = 8 << 20
 	largeRead = 3 * maxBody
 
@@ -66,7 +66,7 @@ func DecodedSize(values int) int64 { return int64(values) * valueBytes }
 type Options struct {
 	webhook.Options
 
-	// Clients are who may call.
+	// Clients are the clients that may call.
 	Clients Clients
 
 	// Timeout is how long a request may take, from its first byte to its answer.
@@ -115,7 +115,7 @@ type entrance struct {
 }
 
 // ServeHTTP implements http.Handler. What it refuses gets no AdmissionReview: nothing was decoded, so
-// nobody knows for which request it would be. The failure policy decides about the object.
+// it is unknown for which request it would be. The failure policy decides about the object.
 func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), e.options.Timeout)
 	defer cancel()

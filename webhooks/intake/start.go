@@ -17,7 +17,7 @@ const (
 	// headerTimeout bounds the handshake and the headers of a request.
 	headerTimeout = 10 * time.Second
 
-	// idleTimeout is how long a connection is kept that nobody uses.
+	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = 90 * time.Second
 
 	// shutdownTimeout is how long what is being answered has to end.

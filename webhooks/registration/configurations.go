@@ -53,8 +53,9 @@ type Hook struct {
 	// Scope of the resource.
 	Scope admissionregistrationv1.ScopeType
 
-	// Advises says that the webhook answers with warnings alone: requests go on when nobody answers in
-	// AdviceTimeout. It is of a name of its own, beside that of the webhook which decides.
+	// Advises says that the webhook answers with warnings alone: requests go on when there is no
+	// answer within AdviceTimeout. It is of a name of its own, beside that of the webhook which
+	// decides.
 	Advises bool
 }
 

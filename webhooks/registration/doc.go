@@ -1,5 +1,5 @@
-// Package registration tells API servers where the webhooks are and which authority to trust, and
-// reports whether that has taken effect.
+// Package registration registers the webhooks with API servers: where they are, and which authority
+// to trust. It reports whether that has taken effect.
 //
 // Every process keeps a serving certificate from the shared authority (package certificate) and
 // watches the Secret that holds that authority and the two webhook configurations. The holder of a

@@ -56,8 +56,8 @@ func (r *Registrar) handOver(ctx context.Context) bool {
 	}
 }
 
-// withdraw deletes the configurations, unless another process has taken over meanwhile: nobody is left to
-// answer, and no write may be blocked by that. What this process wrote last may not have been observed yet.
+// withdraw deletes the configurations, unless another process has taken over meanwhile: no process is left
+// to answer, and that must not block writes. What this process wrote last may not have been observed yet.
 func (r *Registrar) withdraw(ctx context.Context) error {
 	for {
 		s, changed := r.current()

@@ -63,27 +63,27 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 }
 
 // addsHooks reports whether this process would register paths that are not registered yet: an older
-// version leads, or led, and where it is still being replaced, nobody answers there.
+// version leads, or led, and where it is still being replaced, no process answers there.
 func (r *Registrar) addsHooks() bool {
 	s, _ := r.current()
 	return s.mentions(r.options.Endpoint, r.options.Hooks) && !s.names(r.options.Endpoint, r.options.Hooks)
 }
 
 // chartLease is the lock of a Lease that a chart has made. Where that was deleted, it has to be
-// created, which is not allowed: nobody leads then. Why is logged once.
+// created, which is not allowed: no process leads then. Why is logged once.
 type chartLease struct {
 	resourcelock.Interface
 	log    logr.Logger
 	failed bool
 
-	// yields lets others go first, and yielding says for how long: see Get.
+	// yields reports whether other processes have precedence, and yielding is for how long: see Get.
 	yields   func() bool
 	yielding time.Duration
 }
 
 // Get implements resourcelock.Interface. A Lease that was released looks as if it were held for a while
-// yet, to a process that yields: whoever does not try it takes it meanwhile. So in an upgrade, hooks at
-// new paths are registered when the last process that does not answer there has ended.
+// yet, to a process that yields: one that does not yield acquires it meanwhile. So in an upgrade, hooks
+// at new paths are registered when the last process that does not answer there has ended.
 func (l *chartLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity == "" && l.yields() {

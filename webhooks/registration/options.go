@@ -49,13 +49,13 @@ type Options struct {
 	// servers do not all observe a configuration at the same time. Default: 5s.
 	Settle time.Duration
 
-	// Drain is how long, at most, a process that is told to end goes on answering until API servers
-	// call another one. Default: 0s, not at all.
+	// Drain is how long, at most, a terminating process goes on answering until API servers call
+	// another one. Default: 0s, not at all.
 	Drain time.Duration
 
 	// Unregister deletes the configurations when the process ends and no other process has taken
-	// over. It only applies to an Endpoint by URL, and is meant for demos and tests, where nobody
-	// is left to answer.
+	// over. It only applies to an Endpoint by URL, and is meant for demos and tests, where no
+	// process is left to answer.
 	Unregister bool
 
 	// Lease durations; see leaderelection.LeaderElectionConfig. Defaults: 10s, 7s, 2s.

@@ -105,7 +105,7 @@ func (r *Registrar) Start(ctx context.Context) error {
 	if err := r.watch(ctx); err != nil {
 		return err
 	}
-	if err := r.observe(ctx); err != nil { // who may lead depends on it
+	if err := r.observe(ctx); err != nil { // the election depends on it
 		return err
 	}
 	if err := r.elect(ctx, log); err != nil {
@@ -115,7 +115,7 @@ func (r *Registrar) Start(ctx context.Context) error {
 	return nil
 }
 
-// watch wakes the loop whenever something that it reads changes.
+// watch triggers the loop whenever something that it reads changes.
 func (r *Registrar) watch(ctx context.Context) error {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { r.request() },
@@ -196,8 +196,8 @@ func (r *Registrar) step(ctx context.Context) (time.Duration, error) {
 	return r.untilNext(now, keyring), keyringErr
 }
 
-// untilNext returns the time until the next certificate is due, a trusted authority settles, or what
-// somebody else has changed is put right.
+// untilNext returns the time until the next certificate is due, a trusted authority settles, or a
+// change by another client is corrected.
 func (r *Registrar) untilNext(now time.Time, keyring certificate.Keyring) time.Duration {
 	next := keyring.RotateAt()
 	consider := func(t time.Time) {

@@ -177,7 +177,7 @@ func (r *Registrar) injections(s state) []Injection {
 }
 
 // correct writes a configuration that is not what it should be, unless that was written a moment ago
-// and somebody else keeps changing it: see written.
+// and another client keeps changing it: see written.
 func (r *Registrar) correct(ctx context.Context, now time.Time, w *written, configuration client.Object, want any) error {
 	again := w.holds(want)
 	if again && now.Before(w.due) {

@@ -8,7 +8,7 @@ import (
 )
 
 // The pauses between writes of the same configuration, which double from the one to the other, and
-// how long nobody else must have changed it before they are over.
+// how long it must stay without a change by another client before they are over.
 const (
 	firstCorrectionPause = time.Second
 	lastCorrectionPause  = time.Minute
@@ -23,12 +23,12 @@ type written struct {
 	at, due  time.Time
 }
 
-// holds reports whether just that was written before: then somebody else has changed it since.
+// holds reports whether just that was written before: then another client has changed it since.
 func (w *written) holds(webhooks any) bool {
 	return w.webhooks != nil && apiequality.Semantic.DeepEqual(w.webhooks, webhooks)
 }
 
-// disputed reports whether somebody else has changed it more than once, and that not long ago.
+// disputed reports whether another client has changed it more than once, and that not long ago.
 func (w *written) disputed(now time.Time) bool {
 	return w.due.After(w.at) && now.Before(w.at.Add(disputeOver))
 }
@@ -50,8 +50,8 @@ func (w *written) note(now time.Time, webhooks any) {
 // fieldOwner is the field manager of what this program writes.
 const fieldOwner = "waybill-webhook"
 
-// lastWriter returns the field manager that wrote the object last. It is ourselves only if nobody
-// else did in the same second: then admission changes the object while we write it.
+// lastWriter returns the field manager that wrote the object last. It is ours only if no other one
+// did in the same second: then admission changes the object while we write it.
 func lastWriter(obj client.Object) string {
 	var name string
 	var at time.Time

@@ -120,7 +120,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// plan looks at the objects in the cluster and returns what to do.
+// plan reads the objects in the cluster and returns what to do.
 func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) (*plan, error) {
 	selector, err := metav1.ParseToLabelSelector(o.selector)
 	if err != nil {

@@ -50,7 +50,7 @@ func (w writer) write(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// application creates the Application, or patches the one that is there as it was looked at.
+// application creates the Application, or patches the existing one at the version that was read.
 func (w writer) application(ctx context.Context, p *plan) (done string, err error) {
 	if p.existing != nil {
 		return "changed", w.change(ctx, p)
@@ -125,10 +125,10 @@ func (w writer) annotateAll(ctx context.Context, p *plan, objects []decision) (f
 	return failed
 }
 
-// annotate annotates exactly the object that was looked at, not one that has taken its name since. A
-// change by somebody else is no obstacle, unless the plan for the object would now be another. An
-// object that has the annotation by now needs nothing: where the Application controller runs, it
-// annotates the components of a new Application too.
+// annotate annotates exactly the object that was read, not one that has taken its name since. A
+// concurrent change is no obstacle, unless the plan for the object would now be another. An object
+// that has the annotation by now needs nothing: where the Application controller runs, it annotates
+// the components of a new Application too.
 func (w writer) annotate(ctx context.Context, p *plan, v decision) error {
 	object := v.object.DeepCopy()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {

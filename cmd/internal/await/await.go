@@ -105,7 +105,7 @@ func until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unst
 	return last, event, err
 }
 
-// lastLook is how long it may take to look at an object that no watch has shown in time.
+// lastLook is how long it may take to read an object that no watch has shown in time.
 const lastLook = 5 * time.Second
 
 // look reads an object once, after the time for watching it is over. It returns the error with which

@@ -248,8 +248,8 @@ func (o *adding) definition(ctx context.Context, charts *chart.Cache, loaded *ch
 	return definition
 }
 
-// unchecked returns why admission cannot check the values of a chart; empty if it can. The schema is no part of a
-// definition: the hub reads it from the chart.
+// unchecked returns why admission cannot check the values of a chart; empty if it can. The schema is not part of
+// a definition: the hub reads it from the chart.
 func unchecked(loaded *chart.Chart) string {
 	bundle := helm.Schemas(loaded.Chart)
 	if bundle.Empty() {

@@ -179,7 +179,7 @@ func (f *finder) adds(definition *v1alpha1.ApplicationDefinition, above, version
 	return definition.GetVersion(version) == nil
 }
 
-// tell says what was, or would be, added.
+// tell prints what was, or would be, added.
 func (f *finder) tell(what string, versions []string) {
 	switch {
 	case len(versions) == 0:

@@ -167,7 +167,7 @@ func strip(node *yaml.Node) {
 	}
 }
 
-// replace writes a file anew, with the rights that it has.
+// replace overwrites a file, and keeps its permissions.
 func replace(name, content string) error {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -107,7 +107,7 @@ func (e *Env) Hub() (*fleet.Cluster, error) {
 		return nil, explainConfig(err)
 	}
 	if !e.Configured() {
-		return nil, errNoCluster // the default is a server on localhost that nobody configured
+		return nil, errNoCluster // the default is a server on localhost, which was not configured
 	}
 	return fleet.NewHub(e.contextName(), e.Prepared(config)), nil
 }
@@ -207,7 +207,7 @@ func buildVersion() string {
 
 var errNoCluster = errors.New("no cluster is configured: set --kubeconfig or the variable KUBECONFIG to a kubeconfig of the hub")
 
-// errImpersonated: nobody asked for the rights of whoever a kubeconfig in the hub names.
+// errImpersonated: the user did not ask for the rights of the user of a kubeconfig in the hub.
 var errImpersonated = errors.New("--as and --as-group are for the cluster of the kubeconfig, and --cluster acts there as the kubeconfig in the hub says: " +
 	"to act as another user in a user cluster, use a kubeconfig of it")
 

@@ -65,8 +65,8 @@ func (a access) token() *corev1.Secret {
 	}
 }
 
-// ensure makes what is not there, and tells w. An existing binding to another role is an error: it cannot
-// be changed.
+// ensure creates what is missing, and prints that to w. An existing binding to another role is an error:
+// it cannot be changed.
 func (a access) ensure(ctx context.Context, in *outside, w io.Writer, dryRun bool) error {
 	for _, wanted := range a.objects() {
 		live := wanted.DeepCopyObject().(client.Object)

@@ -246,7 +246,7 @@ func (o *add) token(ctx context.Context, a access, in *outside, e *entry) (*core
 // undo deletes a token that the hub did not get, and returns why it did not.
 func (o *add) undo(ctx context.Context, in *outside, e *entry, token *corev1.Secret, err error) error {
 	if token.Name != e.tokenSecret() {
-		_ = in.Delete(context.WithoutCancel(ctx), token) // the error is why nobody needs it
+		_ = in.Delete(context.WithoutCancel(ctx), token) // it is not needed, because of the error
 	}
 	return err
 }

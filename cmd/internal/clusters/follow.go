@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/output"
 )
 
-// final are the reasons with which AgentReady waits for somebody to change something.
+// final are the reasons with which AgentReady waits for a change by a user.
 var final = []string{v1alpha1.InvalidValuesReason, v1alpha1.InvalidChartReason, v1alpha1.ReleaseConflictReason, v1alpha1.AgentNotInstalledReason}
 
 // follow asks the hub to connect now, waits until it has, and says so.

@@ -93,7 +93,7 @@ func (e *entry) fits(ctx context.Context, key client.ObjectKey, uid string) erro
 func (e *entry) sharedWith(ctx context.Context, key client.ObjectKey, uid string) *v1alpha1.KubernetesCluster {
 	list := &v1alpha1.KubernetesClusterList{}
 	if e.client.List(ctx, list) != nil {
-		return nil // who may not list them all is not told
+		return nil // without the right to list them all, there is no warning
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; other.Status.UID == uid && client.ObjectKeyFromObject(other) != key {

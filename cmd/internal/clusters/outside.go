@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 )
 
-// outside is the cluster that is brought in or let go, as its administrator sees it.
+// outside is the cluster that is added or removed, as its administrator sees it.
 type outside struct {
 	client.Client
 	cluster *fleet.Cluster
@@ -95,7 +95,7 @@ func serverOf(config *rest.Config) (clientcmdapi.Cluster, error) {
 	return clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: inline.CAData, TLSServerName: config.ServerName}, nil
 }
 
-// kubeconfig returns the one for the hub: an address, who vouches for it, and a token.
+// kubeconfig returns the one for the hub: an address, the authority that vouches for it, and a token.
 func (o *outside) kubeconfig(server clientcmdapi.Cluster, token string) ([]byte, error) {
 	content, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{o.name: &server},
@@ -109,7 +109,7 @@ func (o *outside) kubeconfig(server clientcmdapi.Cluster, token string) ([]byte,
 	return content, nil
 }
 
-// doubtful returns why the hub may not reach a server, by its address alone; nothing if that tells nothing.
+// doubtful returns why the hub may not reach a server, by its address alone; empty if that is no reason for doubt.
 func doubtful(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {

@@ -191,7 +191,7 @@ func (o *remove) clean(ctx context.Context, e *entry, in *outside) error {
 			"--kubeconfig, of an administrator there, has them deleted", token, a.namespace, accessName)
 	}
 	if token == "" {
-		return nil // its Secret was made by somebody else
+		return nil // its Secret was not created by `cluster add`
 	}
 	if !o.dryRun {
 		if err := client.IgnoreNotFound(e.client.Delete(ctx, e.secret)); err != nil {

@@ -22,8 +22,8 @@ type course struct {
 	// asked for, and result what it came to.
 	ended, succeeded bool
 	result           string
-	// GoesOn is true if it has ended only for whoever follows it: it is tried again, or goes on once
-	// somebody acts.
+	// GoesOn is true if it has ended only for the command that follows it: it is tried again, or
+	// continues once a user acts.
 	goesOn bool
 	// Came returns what a phase came to, as far as it is known; empty if there is nothing to say.
 	came func(phase string) string
@@ -56,8 +56,8 @@ func (c *course) leave(ready *metav1.Condition) {
 	c.goesOn = true
 }
 
-// judge takes the conditions into account: an operation that waits for somebody has ended for whoever
-// follows it, and so has one that another controller than Waybill's reports to be ready.
+// judge takes the conditions into account: an operation that waits for a user has ended for the
+// command that follows it, and so has one that another controller than Waybill's reports to be ready.
 func (c *course) judge(status *v1alpha1.ReconcileStatus, generation int64) {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
 	if ready == nil {
@@ -168,7 +168,7 @@ func ofRestore(a *v1alpha1.StatefulApplication) course {
 		return ""
 	}
 	c.judge(&a.Status.ReconcileStatus, a.Generation)
-	// What exists already, or is refused, is tried again: that takes somebody who makes room for it.
+	// What exists already, or is refused, is tried again: a user has to make room for it.
 	ready := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ReadyCondition)
 	if !c.ended && ready != nil && ready.Status == metav1.ConditionFalse && a.Status.ObservedGeneration >= a.Generation {
 		c.leave(ready)

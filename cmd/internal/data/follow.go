@@ -34,7 +34,7 @@ func (s *session) follow(ctx context.Context, object client.Object, read func(*u
 		return state.ended
 	})
 	p.Stop()
-	if last != nil && !state.ended && unreadable == nil { // it may have been looked at only now
+	if last != nil && !state.ended && unreadable == nil { // it may have been read only now
 		if state, unreadable = read(last); unreadable == nil {
 			p.See(state.step())
 			p.Stop()

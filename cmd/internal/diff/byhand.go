@@ -23,10 +23,10 @@ import (
 // kubectlManager is the field manager of `kubectl apply --server-side`.
 const kubectlManager = "kubectl"
 
-// managerOf returns the field manager to apply an object as: that of the delivery. By hand, it is
-// whoever applied the live object before, because that is what applying the file again takes fields
-// from that the file does not name any more: the GitSync that delivers it, else kubectl, else the only
-// one who did.
+// managerOf returns the field manager to apply an object as: that of the delivery. By hand, it is the
+// manager that applied the live object before, because applying the file again removes the fields of
+// that manager that the file does not name any more: the GitSync that delivers it, else kubectl, else
+// the only one that did.
 func (d delivery) managerOf(live *unstructured.Unstructured) string {
 	if !d.byHand || live == nil {
 		return d.manager
@@ -65,7 +65,7 @@ func lastApplied(live *unstructured.Unstructured) []byte {
 // patchByHand changes an object as `kubectl apply` does, in a dry run: what the manifest applied last
 // has and the wanted one has not is removed. kubectl keeps its note among the annotations, and notes an
 // empty map where there are no others; without the note in what is wanted, that map would have gone
-// from it, with everybody's annotations.
+// from it, with the annotations of other managers.
 func patchByHand(ctx context.Context, api client.Client, last []byte, live, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	wanted = wanted.DeepCopy()
 	annotations := wanted.GetAnnotations()

@@ -73,8 +73,8 @@ func (c change) action() Action {
 // keep says why an object stays as it is.
 func (c *change) keep(why string) { c.after, c.note = c.before, why }
 
-// tidy removes what does not express anybody's intent: fields that the API server maintains, the
-// status, and our marks, which follow from who delivers the object.
+// tidy removes what does not express the intent of a user: fields that the API server maintains,
+// the status, and our marks, which follow from who delivers the object.
 func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // as returns the delivery of a GitSync to a cluster, by the identity that it acts as there.
-// Where the user may not impersonate that, the user stands in for it, and is told so.
+// Where the user may not impersonate that, the rights of the user are used instead, with a warning.
 func (j *job) as(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster *fleet.Cluster) (delivery, error) {
 	d.cluster, d.acting, d.standIn = cluster, false, true
 	if gs.Spec.ServiceAccountName == "" && gs.Namespace == j.SystemNamespace {
@@ -27,8 +27,8 @@ func (j *job) as(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster 
 	return d, err
 }
 
-// actingAs returns a cluster as a ServiceAccount sees it and true, or as the user does and false if the
-// user may not impersonate the ServiceAccount, who is told so then.
+// actingAs returns a cluster as a ServiceAccount sees it and true, or as the user does and false, with
+// a warning, if the user may not impersonate the ServiceAccount.
 func (j *job) actingAs(ctx context.Context, cluster *fleet.Cluster, namespace, account string) (*fleet.Cluster, bool, error) {
 	allowed, err := mayImpersonate(ctx, cluster, namespace, account)
 	if err != nil {

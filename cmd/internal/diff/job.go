@@ -238,7 +238,7 @@ func (j *job) hubID(ctx context.Context, cluster *fleet.Cluster) (string, error)
 }
 
 // ownersHub returns the id of the hub for comparing owners. Without rights to read it, it is empty,
-// and a warning says that objects of another hub are not told apart.
+// and a warning says that objects of another hub are not distinguished.
 func (j *job) ownersHub(ctx context.Context, cluster *fleet.Cluster) (string, error) {
 	id, err := j.hubID(ctx, cluster)
 	if apierrors.IsForbidden(err) {

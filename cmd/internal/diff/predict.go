@@ -38,8 +38,9 @@ type delivery struct {
 	// byHand says that a user at a terminal applies the objects, as before.
 	byHand bool
 
-	// acting: the cluster is asked as who delivers, so that what is forbidden is refused. standIn: the
-	// user stands in for who delivers, so that what the user may not do says nothing.
+	// acting: the cluster is asked with the identity of the delivery, so that what is forbidden is
+	// refused. standIn: it is asked with the identity of the user instead, so that what the user may
+	// not do says nothing.
 	acting, standIn bool
 
 	// namespace is used for objects that name none.
@@ -53,7 +54,7 @@ type delivery struct {
 	unread []manifest.Problem
 	// ignored are the fields that are left as others set them.
 	ignored *ignore.Rules
-	// adopt takes over what nobody keeps, and force recreates what cannot be changed.
+	// adopt takes over what nothing else manages, and force recreates what cannot be changed.
 	adopt, force bool
 
 	// holds has the objects that an ApplicationRollback holds, and as is what annotates the objects that

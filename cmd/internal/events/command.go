@@ -124,7 +124,7 @@ func (o *options) grow(ctx context.Context, target *fleet.Cluster, root *unstruc
 // wants reports whether events of that type are shown.
 func (o *options) wants(e Entry) bool { return len(o.types) == 0 || slices.Contains(o.types, e.Type) }
 
-// columns returns the columns that are needed to tell the objects of the events apart.
+// columns returns the columns that are needed to distinguish the objects of the events.
 func (o *options) columns(entries []Entry) Columns {
 	c := Columns{Wide: o.format.String() == "wide"}
 	for _, e := range entries {

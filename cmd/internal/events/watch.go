@@ -26,7 +26,7 @@ import (
 // object belongs to it by now.
 const again = 2 * time.Second
 
-// follower prints events as they come. All of it is up to one goroutine, but for the watches, which tell
+// follower prints events as they come. One goroutine does all of it, but for the watches, which send to
 // it by channels.
 type follower struct {
 	*options
@@ -147,7 +147,7 @@ func (f *follower) take(s sighting) error {
 		return nil
 	}
 	if gv := event.InvolvedObject.GroupVersionKind(); gv.Group == v1alpha1.Group {
-		f.soon() // what it tells may be that there is more
+		f.soon() // there may be more objects after it
 	}
 	f.told[event.UID] = event.ResourceVersion
 	return f.print(newEntry(s.at.name, event))
@@ -254,7 +254,7 @@ func (f *follower) watchOne(ctx context.Context, in place, cluster *fleet.Cluste
 	return nil
 }
 
-// withoutManagedFields drops what nobody looks at.
+// withoutManagedFields drops a field that is not read.
 func withoutManagedFields(found any) (any, error) {
 	if event, ok := found.(*corev1.Event); ok {
 		event.ManagedFields = nil
@@ -262,12 +262,12 @@ func withoutManagedFields(found any) (any, error) {
 	return found, nil
 }
 
-// handler tells the follower what a watch sees.
+// handler passes to the follower what a watch shows.
 func (f *follower) handler(ctx context.Context, at site) cache.ResourceEventHandler {
 	tell := func(found any, gone bool) {
 		event, ok := found.(*corev1.Event)
 		if !ok {
-			return // deleted while nobody watched
+			return // deleted while there was no watch
 		}
 		select {
 		case f.sightings <- sighting{at: at, event: event, gone: gone}:

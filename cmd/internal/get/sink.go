@@ -20,7 +20,7 @@ import (
 
 // sink prints changes of several clusters. It is safe for concurrent use.
 type sink interface {
-	// accept is the format in which the API server tells of objects.
+	// accept is the format in which the API server sends objects.
 	accept() string
 	// of returns what prints the changes of a cluster.
 	of(*fleet.Cluster) show
@@ -67,7 +67,7 @@ type tableSink struct {
 func (s *tableSink) accept() string { return asTable }
 
 func (s *tableSink) of(cluster *fleet.Cluster) show {
-	var last []metav1.TableColumnDefinition // a watch tells the columns once
+	var last []metav1.TableColumnDefinition // a watch sends the columns once
 	return func(event watch.EventType, found []version) error {
 		all := &metav1.Table{}
 		for _, v := range found {

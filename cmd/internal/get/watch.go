@@ -30,7 +30,7 @@ type changes struct {
 	ref  kinds.Reference
 	q    query
 
-	// accept is the format in which the API server tells of them.
+	// accept is the format in which the API server sends them.
 	accept string
 	// required says that it is an error if there is no object of the name.
 	required bool
@@ -143,7 +143,7 @@ func (c *changes) request(options metav1.ListOptions) *rest.Request {
 		SetHeader("Accept", c.accept)
 }
 
-// list prints the objects that were not told in their version, and returns the version to watch from.
+// list prints the objects that were not printed in their version, and returns the version to watch from.
 func (c *changes) list(ctx context.Context, told map[types.UID]string, print show) (string, error) {
 	raw, err := send(ctx, c.request(metav1.ListOptions{}))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/output"
 )
 
-// The phases of an installation, for whoever follows it.
+// The phases of an installation, as shown while it is followed.
 const (
 	installing   = "Installing"
 	starting     = "Starting"
@@ -99,7 +99,7 @@ func (s *session) follow(ctx context.Context, inst *v1alpha1.ApplicationInstalla
 		return fmt.Errorf("read %s: %w", s.NameOf(inst), err)
 	}
 	if last != nil && !now.Ended {
-		see(last) // it may have been looked at only now
+		see(last) // it may have been read only now
 	}
 	steps.Stop()
 	if !now.Ended {

@@ -40,7 +40,7 @@ func (e *ValuesLostError) Error() string { return e.err.Error() }
 func (e *ValuesLostError) Unwrap() error { return e.err }
 
 // RollBack returns an installation as it was at a revision: its version, and its values unless those are to be
-// kept. If the values cannot be told for sure, it is a *ValuesLostError: an old version with other values than before
+// kept. If the values are not known for sure, it is a *ValuesLostError: an old version with other values than before
 // is not what was asked for.
 func (s *Session) RollBack(ctx context.Context, inst *v1alpha1.ApplicationInstallation, to *v1alpha1.InstallationRecord, keepValues bool) (*v1alpha1.ApplicationInstallation, error) {
 	after := inst.DeepCopy()

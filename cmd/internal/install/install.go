@@ -166,7 +166,7 @@ func (o *installFlags) complete(ctx context.Context, s *session, inst *v1alpha1.
 	return []*v1alpha1.ApplicationInstallation{inst}, nil
 }
 
-// followAll follows what was created, in order, unless nothing was or nobody wants to.
+// followAll follows what was created, in order, unless nothing was, or the user does not wait.
 func (o *installFlags) followAll(ctx context.Context, s *session, all []*v1alpha1.ApplicationInstallation) error {
 	for _, inst := range all {
 		switch {

@@ -59,9 +59,9 @@ func openSources(local Local, guard address.Guard) (*Sources, error) {
 }
 
 // OpenIsolated returns sources that last, for several users at a time: charts and kustomizations are rendered in
-// processes of their own, as whoever writes values or manifests can make that take any time and memory. With refuse, sources
-// may not be on this machine, its link or its cloud provider's metadata service. The program calls isolated.Main before
-// anything else.
+// processes of their own, as users who write values or manifests can make that take any time and memory. With refuse,
+// sources may not be on this machine, its link or its cloud provider's metadata service. The program calls
+// isolated.Main before anything else.
 func OpenIsolated(refuse bool) (*Sources, error) {
 	s, err := openSources(nil, address.Guard{Refuse: refuse})
 	if err != nil {

@@ -37,7 +37,7 @@ func (k Kind) GroupVersionKind() schema.GroupVersionKind {
 // sources first, what runs last.
 type Set []Kind
 
-// order lists the kinds that people look at first; others follow by name.
+// order lists the kinds that users read first; others follow by name.
 var order = []string{
 	v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind,
 	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,

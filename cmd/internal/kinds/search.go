@@ -95,7 +95,7 @@ func (s *Search) locate(ctx context.Context, kind Kind, name string) (*unstructu
 	case len(found) == 1:
 		return kind.object(found[0].GetNamespace(), name), nil
 	case apierrors.IsForbidden(err):
-		return object, nil // what is done with it tells which right is missing
+		return object, nil // the next request for it says which right is missing
 	case len(s.Forbidden) > 0:
 		return nil, fmt.Errorf("get %s: %w; you may not list %s of all namespaces: name the namespace with -n", Describe(object), err, kind.Resource)
 	}

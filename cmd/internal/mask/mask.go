@@ -106,7 +106,7 @@ func tellsLastApplied(inner map[string]any) bool {
 }
 
 // Find returns the manifests in an object, at any depth and itself included, that a condition holds for, by path, namespace
-// and name, so that those of two states of the object can be told apart and compared; those that are equal in that are
+// and name, so that those of two states of the object can be matched and compared; those that are equal in that are
 // distinguished by their order. They are parts of the object, and no copies.
 func Find(object *unstructured.Unstructured, holds func(manifest map[string]any) bool) map[string]map[string]any {
 	found := map[string]map[string]any{}

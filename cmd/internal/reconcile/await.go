@@ -40,7 +40,7 @@ func (o outcome) String() string {
 }
 
 // awaitOutcome watches an object, as it is since it was annotated with token, until the reconciliation
-// requested by that is done. progress is told what the object says meanwhile.
+// requested by that is done. progress is called with what the object says meanwhile.
 func awaitOutcome(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress func(string)) (outcome, error) {
 	if target.Paused && object.GetKind() == v1alpha1.ApplicationInstallationKind {
 		return outcome{}, overdue(fmt.Sprintf("KubernetesCluster %s is paused, so it is not reconciled until that is resumed: "+

@@ -143,7 +143,7 @@ func (o *options) report(object *unstructured.Unstructured, result outcome, err 
 	return cli.ErrNegative
 }
 
-// worst returns the errors that are still to be told; without any, that an answer is no.
+// worst returns the errors that are still to be reported; without any, that an answer is no.
 func worst(failed []error) error {
 	untold := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return errors.Is(err, cli.ErrNegative) })
 	if len(untold) == 0 && len(failed) > 0 {

@@ -144,7 +144,7 @@ func (v verb) state() string {
 }
 
 // Named reports whether waybill-sync has applied the field of spec: then the manifest in git names it,
-// and a change of it is put right. A field that the manifest leaves out is nobody's but the user's.
+// and a change of it is reverted. A field that the manifest leaves out belongs to the user alone.
 func Named(object metav1.Object, field string) bool {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {

@@ -56,7 +56,7 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 		all, err := home.UserClusters(ctx)
 		if err == nil {
 			clusters = all
-		} else { // a user cluster knows no others, or we may not see them
+		} else { // a user cluster does not serve them, or we may not list them
 			b.note("other clusters are left out: " + err.Error())
 		}
 	}

@@ -44,7 +44,7 @@ func (r *clusterReader) ofAnyKind(ctx context.Context, of *unstructured.Unstruct
 		r.warn(whole, "")
 		return whole.owned[uid]
 	}
-	// Who may not list a kind in the whole cluster may be allowed to in the namespace.
+	// A user who may not list a kind in the whole cluster may be allowed to in the namespace.
 	rest := r.within(ctx, namespace, func() []fleet.Resource { return whole.forbidden })
 	return slices.Concat(whole.owned[uid], rest[uid])
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // hold records which of the objects that one of ours delivers to a cluster an ApplicationRollback holds.
-// Its status says so; the annotation of an object may be anybody's.
+// Its status says so; the annotation of an object may be from any client.
 func (b *builder) hold(at *clusterReader, holds []v1alpha1.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

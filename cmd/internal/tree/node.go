@@ -31,7 +31,7 @@ type treeNode struct {
 	// Children are what the object delivers, installs or owns.
 	Children []*treeNode `json:"children,omitempty"`
 
-	// at reads the cluster that the object is in; nil where only the hub tells of it.
+	// at reads the cluster that the object is in; nil where only the hub has a record of it.
 	at *clusterReader
 
 	// pending is added below the node when everything else is there.

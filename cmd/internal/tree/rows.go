@@ -14,7 +14,8 @@ type Row struct {
 	// lists and has no object of.
 	Group, Kind, Namespace, Name string
 	// Cluster is the name of the cluster that the object is in, and ClusterKey that of its
-	// KubernetesCluster; zero for a hub that has none, and where only the hub tells of the object.
+	// KubernetesCluster; zero for a hub that has none, and where only the hub has a record of the
+	// object.
 	Cluster    string
 	ClusterKey types.NamespacedName
 	// Health in the terms of kstatus, and a message about it.

@@ -4,7 +4,7 @@
 // resource version is void as well.
 //
 // It costs nothing while the API server is there. Once connections to it were refused, as they are while
-// etcd is restored, a watch does not go on but its reflector lists anew; where a watch was only cut, or the
-// next one is slow to begin, one object is listed. A list that is older than what was seen before shows
+// etcd is restored, a watch does not resume but its reflector lists again; where a watch was only cut, or
+// the next one is slow to begin, one object is listed. A list that is older than what was seen before shows
 // that time went back.
 package rewind

@@ -161,14 +161,14 @@ func (s *source) listed(version string) {
 	s.newest, s.refused, s.until = version, false, time.Time{}
 }
 
-// compare tells if the API server is at an earlier resource version than the reflector has reached, and
-// reports whether it is not.
+// compare reports whether the API server is at least at the resource version that the reflector has
+// reached, and calls told if it is not.
 func (s *source) compare(now string) bool {
 	s.mu.Lock()
 	before := s.newest
 	back := older(now, before)
 	if back {
-		s.newest = now // it is told once
+		s.newest = now // it is reported once
 	}
 	s.mu.Unlock()
 	if back {

@@ -43,7 +43,7 @@ type Definitions[W comparable] struct {
 	tell   func([]W)
 
 	mu   sync.Mutex
-	feed *Feed[*revision] // nil while nobody waits
+	feed *Feed[*revision] // nil while there are no waiters
 	// filled is true once feed has shown all definitions.
 	filled bool
 	// versions holds the resource version of each definition, by name.
@@ -176,7 +176,7 @@ func (d *Definitions[W]) start() {
 	feed.Start(d.ctx)
 }
 
-// Leave removes w from all groups except those given. When nobody waits any more, the watch ends.
+// Leave removes w from all groups except those given. When there are no waiters left, the watch ends.
 func (d *Definitions[W]) Leave(w W, except map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -98,7 +98,7 @@ func (f *Feed[S]) Start(ctx context.Context) {
 }
 
 func (f *Feed[S]) run(ctx context.Context) {
-	defer f.cancel() // nobody ends a feed that has given up
+	defer f.cancel() // no caller ends a feed that has given up
 	for f.follow(ctx); f.retry > 0; f.follow(ctx) {
 		select {
 		case <-ctx.Done():
@@ -148,7 +148,7 @@ func (f *Feed[S]) follow(ctx context.Context) {
 	}
 }
 
-// newBackoff returns the back-off between attempts when nobody calls kick.
+// newBackoff returns the back-off between attempts without a call of kick.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 }

@@ -20,6 +20,6 @@
 //	            |-- reconcile.Waiting --------> queued when the time is over, if there is one
 //	            +-- any other ----------------> queued after the back-off
 //
-// No key is with two workers at once. What comes of a key is kept for the status of its owner, who is
-// told when that changes.
+// No key is with two workers at once. The result of a key is kept for the status of its owner, which
+// is notified when that changes.
 package workers

@@ -116,7 +116,7 @@ func (p *Pool[K, R]) AddAfter(key K, delay time.Duration) { p.queue.AddAfter(key
 func (p *Pool[K, R]) Retry() {
 	select {
 	case p.back <- struct{}{}:
-	default: // it was told already
+	default: // it is notified already
 	}
 	for key, result := range p.Results() {
 		if result.Err != nil && !reconcile.IsStalled(result.Err) {

@@ -67,7 +67,7 @@ func refusal(err error) string {
 }
 
 // refusedToHold reports that the finalizer was refused. Nothing is owned without it. It is tried again, as
-// nobody tells of other rules.
+// no event announces other rules.
 func (s *scope) refusedToHold() (reconcile.Outcome, error) {
 	reason, err := refusal(s.unheld), watch.Stable(s.unheld)
 	conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, reason, "%s", err)
@@ -97,8 +97,8 @@ func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Ap
 	return nil
 }
 
-// ownsNothing reports whether it is certain that no object refers to the Application: no kind is
-// out of sight, and the last status says so too.
+// ownsNothing reports whether it is certain that no object refers to the Application: every kind is
+// watched or not served, and the last status says so too.
 func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 	if r.keeper.Giving(app.UID) || len(r.tracker.By(ownerKey(app.Namespace, app.UID))) > 0 {
 		return false
@@ -117,10 +117,10 @@ func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 	return true
 }
 
-// remove lets a deleted Application go once no object refers to it that is not its component, or
-// that is to be orphaned: otherwise the garbage collector would delete more than was listed.
-// It does not wait for kinds that are not served or may not be watched; for references that cannot
-// be removed it waits for removalLimit. What is still uncertain then is named in an event.
+// remove removes the finalizer of a deleted Application once no object refers to it that is not its
+// component, or that is to be orphaned: otherwise the garbage collector would delete more than was
+// listed. It does not wait for kinds that are not served or may not be watched; for references that
+// cannot be removed it waits for removalLimit. What is still uncertain then is named in an event.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !holds(s.app) {
 		return reconcile.Outcome{Pending: true}, nil

@@ -150,8 +150,8 @@ func (r *Reconciler) checkNamesake(ctx context.Context, s *scope, wanted *corev1
 	return err
 }
 
-// awaitPod waits until a Pod is gone that has the name of the wanted one. Of one that belongs to an
-// Application of this name, the watch tells.
+// awaitPod waits until a Pod is gone that has the name of the wanted one. If it belongs to an
+// Application of this name, the watch triggers a reconciliation.
 func (s *scope) awaitPod(wanted *corev1.Pod, there *pod) error {
 	if there.owner != s.key {
 		s.requeueAfter = minBackoff

@@ -245,7 +245,7 @@ func refOf(namespace string, c v1alpha1.ApplicationComponent) tracker.Ref {
 	return tracker.Ref{GroupKind: kindOf(c), NamespacedName: types.NamespacedName{Namespace: namespace, Name: c.Name}}
 }
 
-// affected returns the kinds whose objects must be looked at after a change.
+// affected returns the kinds whose objects must be checked after a change.
 func affected(before, after *entry) []schema.GroupKind {
 	kinds := sets.New[schema.GroupKind]()
 	for _, e := range []*entry{before, after} {

@@ -71,8 +71,8 @@ func (p *pod) GetObjectMeta() metav1.Object {
 type pods struct {
 	ctx    context.Context
 	target watch.Target
-	// wake wakes an Application at once, for a readiness that it mirrors; soon wakes it for anything
-	// else.
+	// wake enqueues an Application at once, for a readiness that it mirrors; soon enqueues it for
+	// anything else.
 	wake, soon func(types.NamespacedName)
 
 	mu    sync.Mutex
@@ -110,7 +110,7 @@ func newPods(ctx context.Context, target watch.Target, wake, soon func(types.Nam
 }
 
 // of returns the Pods of an Application, and whether they are known. If they are not, err may say
-// why, and the Application is woken when that changes.
+// why, and the Application is enqueued when that changes.
 func (p *pods) of(app types.NamespacedName, uid types.UID) (all []*pod, known bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *pods) start() {
 	time.AfterFunc(podsLimit, p.overdue)
 }
 
-// overdue tells those who wait that the Pods are not known yet.
+// overdue notifies the waiting Applications that the Pods are not known yet.
 func (p *pods) overdue() {
 	p.mu.Lock()
 	if p.seen || p.state.Err != nil {
@@ -186,8 +186,8 @@ func (p *pods) Put(seen *pod) {
 	p.changed(before, seen)
 }
 
-// changed wakes the Application of a Pod: at once if the readiness that it mirrors has changed, or if
-// the Pod, which is nil then, is to be made anew.
+// changed enqueues the Application of a Pod: at once if the readiness that it mirrors has changed, or
+// if the Pod, which is nil then, is to be recreated.
 func (p *pods) changed(before, after *pod) {
 	wake := p.soon
 	if after == nil || before.readiness() != after.readiness() {
@@ -200,7 +200,7 @@ func (p *pods) changed(before, after *pod) {
 	}
 }
 
-// named returns the Pod of that name, whoever owns it, and nil if none is known.
+// named returns the Pod of that name, no matter which Application owns it, and nil if none is known.
 func (p *pods) named(key types.NamespacedName) *pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +221,7 @@ func (p *pods) all() []*pod {
 	return list
 }
 
-// set replaces the Pod of that name, whoever owned it.
+// set replaces the Pod of that name, no matter which Application owned it.
 func (p *pods) set(seen *pod) {
 	if owner, known := p.ownerOf[seen.key]; known && owner != seen.ownerUID {
 		p.unset(seen.key)

@@ -104,8 +104,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, r.outdated(req.NamespacedName, r.letGo(ctx, app))
 }
 
-// outdated schedules a retry for a write that was rejected because somebody else wrote in between,
-// or because the cache does not know our own last write yet.
+// outdated schedules a retry for a write that was rejected because the object was modified
+// concurrently, or because the cache does not have our own last write yet.
 func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
 	if apierrors.IsConflict(err) {
 		r.throttle.soon(key)
@@ -233,8 +233,8 @@ func (r *Reconciler) forgetFormer(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// lookAfter schedules a look at the objects that a change of an Application may concern: its own,
-// those it contended for, and those in its namespace that it may claim.
+// lookAfter enqueues the objects that a change of an Application may concern: its own, those it
+// contended for, and those in its namespace that it may claim.
 func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	for _, ref := range r.keeper.Contested(key) {
 		r.keeper.Look(ref)

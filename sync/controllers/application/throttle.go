@@ -24,9 +24,9 @@ const (
 	writeRate = maxStatusBytes / 4
 )
 
-// throttle wakes each Application once for all changes within gather or promptly, and, after its status was
-// written, once for all changes within a rest. The rest is longer the more was written, and the
-// longer the Application has kept changing; it shrinks again when it no longer saves writes.
+// throttle enqueues each Application once for all changes within gather or promptly, and, after its status
+// was written, once for all changes within a rest. The rest is longer the more was written, and the longer
+// the Application has kept changing; it shrinks again when it no longer saves writes.
 type throttle struct {
 	wake func(types.NamespacedName)
 
@@ -83,7 +83,7 @@ func newThrottle(wake func(types.NamespacedName)) *throttle {
 	}
 }
 
-// soon wakes an Application, but not at once.
+// soon enqueues an Application, but not at once.
 func (t *throttle) soon(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +138,7 @@ func (t *throttle) forget(key types.NamespacedName) {
 }
 
 // hold reports whether the status of an Application is held back. It is as long as wanted, but no
-// longer than patience; when that is over, the Application is woken.
+// longer than patience; when that is over, the Application is enqueued.
 func (t *throttle) hold(key types.NamespacedName, wanted bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +163,7 @@ func (t *throttle) impatient(key types.NamespacedName) bool {
 	return held && time.Since(since) >= patience
 }
 
-// letGo wakes an Application whose status is still held back since then.
+// letGo enqueues an Application whose status is still held back since then.
 func (t *throttle) letGo(key types.NamespacedName, since time.Time) {
 	t.mu.Lock()
 	held := t.held[key].Equal(since)

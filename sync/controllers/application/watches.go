@@ -141,7 +141,7 @@ func found(o *tracker.Object) []string {
 	return keys
 }
 
-// objectChanged handles a change of an object, and wakes the Applications that it belongs to,
+// objectChanged handles a change of an object, and enqueues the Applications that it belongs to,
 // belonged to, or is listed by.
 func (r *Reconciler) objectChanged(before, after *tracker.Object) {
 	object := after
@@ -202,12 +202,12 @@ func (r *Reconciler) healthOf(e *entry, o *tracker.Object) (healthcache.Result, 
 	resource := r.tracker.State(o.GroupKind).Resource
 	result, known := r.health.Get(healthcache.Query{Ref: o.Ref, Resource: resource, UID: o.UID, Version: o.Version, Expression: expression})
 	if r.tracker.Get(o.Ref) == nil {
-		r.health.Forget(o.Ref) // it has gone meanwhile, and nobody else would
+		r.health.Forget(o.Ref) // it has gone meanwhile, and no event will drop it
 	}
 	return result, known
 }
 
-// healthChanged wakes the Application of an object.
+// healthChanged enqueues the Application of an object.
 func (r *Reconciler) healthChanged(ref tracker.Ref) {
 	if o := r.tracker.Get(ref); o != nil {
 		r.wakeAll(applicationsOf(o))

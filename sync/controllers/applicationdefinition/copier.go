@@ -59,7 +59,7 @@ func newCopier(r *Reconciler, c *cluster.Cluster) *copier {
 	return made
 }
 
-// addAll has every copy looked at that should be or is there. names are those of all definitions.
+// addAll enqueues every copy that should be or is there. names are those of all definitions.
 func (c *copier) addAll(names []string) {
 	c.Add(append(names, c.known.Keys()...)...)
 }
@@ -102,7 +102,7 @@ func (c *copier) keep(ctx context.Context, name string) (got progress, err error
 			err = errOwn
 		}
 	case await:
-		// The event of our own write adds it; if that does not come, it is looked at all the same.
+		// The event of our own write adds it; if that does not come, it is reconciled all the same.
 		c.AddAfter(name, trust)
 		got.held = wanted && last.hash == offered.hash
 		return got, nil

@@ -59,7 +59,7 @@ func (c *copier) deleted(o any) {
 }
 
 // verify reads the copies in full: their metadata does not show whether others edited them while
-// nobody watched.
+// there was no watch.
 func (c *copier) verify(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: 50}
 	for {

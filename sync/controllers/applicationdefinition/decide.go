@@ -88,7 +88,7 @@ func decide(offered *form, live *metav1.PartialObjectMetadata, last verified, hu
 		return create
 	case !ours:
 		if live.UID == last.uid || offered.adopts(live) {
-			return put // somebody removed our mark from our copy, or it becomes our copy
+			return put // our mark was removed from our copy, or it becomes our copy
 		}
 		return yield
 	case last.uid != live.UID || last.generation != live.Generation || last.hash != offered.hash:
@@ -96,7 +96,7 @@ func decide(offered *form, live *metav1.PartialObjectMetadata, last verified, hu
 	case !last.rewritten && (!contains(live.Labels, offered.labels) || !contains(live.Annotations, offered.annotations)):
 		return put
 	case offered.forced != live.Annotations[v1alpha1.ForceRemoveAnnotation]:
-		return put // ones that others wrote let go what is in use
+		return put // a value of another writer would remove versions that are in use
 	case offered.going && live.DeletionTimestamp.IsZero():
 		return drop // only now that it has force-remove, if it is to go by force
 	}

@@ -3,8 +3,8 @@
 // for as long as it is in use.
 //
 // A pass never waits for a cluster: each engaged cluster has a copier, a pool of workers that watches the
-// metadata of the copies there, corrects them, and wakes the definition when something else is known of
-// its copy. One whose cluster is lost continues when the cluster is back.
+// metadata of the copies there, corrects them, and enqueues the definition when something else is known
+// of its copy. One whose cluster is lost continues when the cluster is back.
 //
 // A definition is reconciled when its spec, labels or annotations change, when something else is known of
 // one of its copies, when the installations of a KubernetesCluster change, and when a KubernetesCluster is

@@ -220,8 +220,8 @@ func (s *offers) of(definition *v1alpha1.ApplicationDefinition, hubID string) (*
 	return made, nil
 }
 
-// hand reports whether the copies of a definition have to be looked at, because its offer or its cluster
-// selector has changed since it was last asked.
+// hand reports whether the copies of a definition have to be reconciled, because its offer or its
+// cluster selector has changed since it was last asked.
 func (s *offers) hand(name string, made *offer) bool {
 	current := fmt.Sprint(made.toUsers.hash, " ", made.toSeeds.hash, " ", made.going, " ", made.toSeeds.adopt, " ", made.selector)
 	before := s.byName.Change(name, func(last remembered) (remembered, bool) {

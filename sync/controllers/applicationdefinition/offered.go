@@ -66,7 +66,7 @@ func (r *Reconciler) names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// look has the copy of a definition looked at in every cluster.
+// look enqueues the copies of a definition, in every cluster.
 func (r *Reconciler) look(name string) {
 	for _, c := range r.copiers.All() {
 		c.Add(name)

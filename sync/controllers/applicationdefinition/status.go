@@ -22,12 +22,12 @@ type tally struct {
 	held    int32
 	failed  []string // with the reason
 	away    []string // lost, or not accessible
-	pending bool     // a copy has yet to be looked at, which wakes us
+	pending bool     // a copy has yet to be reconciled, which enqueues the definition
 	unknown bool     // the registry does not know a cluster yet
 }
 
 // judge sets the outcome from the progress of the clusters. The status stays as it is until every
-// cluster that answers was looked at.
+// cluster that answers was reconciled.
 func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	t := r.count(s)
 	warm := time.Until(r.started().Add(warmUp))

@@ -59,7 +59,7 @@ func (r *Reconciler) wakeSoon(name string) {
 	r.waker.WakeAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}, gatherFor)
 }
 
-// wakeAll wakes every definition, because clusters that have a copy came or went.
+// wakeAll enqueues every definition, because clusters that have a copy came or went.
 func (r *Reconciler) wakeAll(ctx context.Context) {
 	if r.ended() {
 		return
@@ -84,8 +84,8 @@ func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reac
 	}
 }
 
-// clusterEvents wakes the definitions whose use in a cluster has changed. If other definitions may
-// select the cluster than before, it wakes all of them, and has all copies in the cluster looked at.
+// clusterEvents enqueues the definitions whose use in a cluster has changed. If other definitions
+// may select the cluster than before, it enqueues all of them, and all copies in the cluster.
 func (r *Reconciler) clusterEvents() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	used := func(before, after *v1alpha1.KubernetesClusterStatus) {
@@ -115,7 +115,7 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// lookAtAll has every copy in a cluster looked at, and wakes every definition.
+// lookAtAll enqueues every copy in a cluster, and every definition.
 func (r *Reconciler) lookAtAll(ctx context.Context, kc *v1alpha1.KubernetesCluster) {
 	if c := r.copiers.Get(client.ObjectKeyFromObject(kc)); c != nil {
 		if names, err := r.names(ctx); err == nil {

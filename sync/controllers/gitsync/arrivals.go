@@ -17,10 +17,10 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// arrivals wakes GitSyncs when an ApplicationDefinition arrives, or changes, in a cluster whose
-// admission has refused an ApplicationInstallation of theirs: it may be let in now. It watches
-// where that admission looks, whoever writes the definitions there, and only metadata, in clusters
-// in which something was refused.
+// arrivals enqueues GitSyncs when an ApplicationDefinition arrives, or changes, in a cluster whose
+// admission has refused an ApplicationInstallation of theirs: it may be let in now. It watches the
+// definitions that admission reads, no matter which client writes them, and only metadata, in
+// clusters in which something was refused.
 type arrivals struct {
 	wake func(types.NamespacedName)
 
@@ -49,8 +49,8 @@ func (a *arrivals) count(c *cluster.Cluster) int {
 	return 0
 }
 
-// await makes arrivals in a cluster wake a GitSync, until leave. c is not an impersonated view. If
-// nobody has waited in the cluster before, the definitions that are there count as arrivals, too:
+// await makes arrivals in a cluster enqueue a GitSync, until leave. c is not an impersonated view.
+// If it is the first to wait in the cluster, the definitions that are there count as arrivals, too:
 // they may have come after the refusal.
 func (a *arrivals) await(c *cluster.Cluster, name types.NamespacedName) error {
 	a.mu.Lock()
@@ -109,8 +109,8 @@ func (a *arrivals) arrived(in *arrival) {
 }
 
 // retryRefused makes failed deliveries due if a definition has arrived in a cluster since one began
-// in which an installation was refused. The back-off begins anew: admission may know of the
-// definition a moment later than we do.
+// in which an installation was refused. The back-off is reset: admission may know of the definition
+// a moment later than we do.
 func (r *Reconciler) retryRefused(_ context.Context, s *scope) error {
 	for _, t := range s.session.targets {
 		if !t.state.Busy() && t.refused() && r.arrivals.count(t.base) != t.arrivedBefore {
@@ -120,7 +120,7 @@ func (r *Reconciler) retryRefused(_ context.Context, s *scope) error {
 	return nil
 }
 
-// awaitArrivals makes the GitSync be woken if a definition arrives in a cluster in which an
+// awaitArrivals has the GitSync enqueued if a definition arrives in a cluster in which an
 // installation was refused. Without the right to watch, the back-off is all there is.
 func (r *Reconciler) awaitArrivals(ctx context.Context, s *scope) {
 	name := s.session.key.NamespacedName

@@ -117,7 +117,7 @@ func (s *scope) undeleted() (left []string, failure error) {
 	return left, failure
 }
 
-// besides tells a second failure, to be appended to a message.
+// besides describes a second failure, to be appended to a message.
 func besides(failure error) string {
 	if failure == nil {
 		return ""

@@ -50,8 +50,8 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 	return s.show(ctx)
 }
 
-// announce writes the clusters into the status before anything is delivered to a further one: that a
-// cluster is named there is all that tells the next process, and whoever waits for the cluster to be
+// announce writes the clusters into the status before anything is delivered to a further one: only
+// the name of the cluster there shows the next process, and those that wait for the cluster to be
 // left, that something may be in it.
 func (r *Reconciler) announce(ctx context.Context, s *scope) error {
 	clusters := s.clusterStatuses()

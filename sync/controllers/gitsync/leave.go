@@ -37,7 +37,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	return nil
 }
 
-// leavingLook is how often a cluster that is being left is looked at even though events should
+// leavingLook is how often a cluster that is being left is checked even though events should
 // announce the progress: the right to watch the objects may go before they do.
 const leavingLook = time.Minute
 

@@ -92,7 +92,7 @@ func (r *Reconciler) look(s *scope) {
 	s.take(result)
 	switch {
 	case result.rendered != nil:
-		r.loads.Drop(s.session.key) // nobody will ask for the revision before
+		r.loads.Drop(s.session.key) // the revision before is not needed any more
 	case s.session.absent: // which was not known when this look began
 		r.look(s)
 	}
@@ -112,7 +112,7 @@ func (s *scope) waits() bool {
 }
 
 // resume continues after a start with the revision that the status names, if the git server does not
-// answer and the mirror has that revision: what is delivered is then watched and put right without
+// answer and the mirror has that revision: what is delivered is then watched and corrected without
 // the server.
 func (r *Reconciler) resume(s *scope) {
 	if s.session.resumed || s.session.source.known() || s.missing != nil || !s.looking && s.session.lookErr == nil {

@@ -89,7 +89,7 @@ func (i *intent) tell(ctx context.Context, text string) error {
 	return i.reconciler.kernel.Record(ctx, i.reconciler.Client, i.gs)
 }
 
-// tellFetching has a new GitSync say that its first look at the repository takes long.
+// tellFetching has a new GitSync say that its first fetch of the repository takes long.
 func (s *scope) tellFetching() {
 	long := !s.session.waitsUntil.IsZero() && !s.now.Before(s.session.waitsUntil.Add(patience))
 	if long && !conditions.Has(s.gs, v1alpha1.ReadyCondition) {

@@ -50,8 +50,8 @@ type Reconciler struct {
 	Git     *git.Store
 	Renders *render.Slots
 
-	// Drain lets deliveries finish before the process exits. Default: they are told to end with the
-	// process.
+	// Drain lets deliveries finish before the process exits. Default: their contexts are canceled
+	// with the process.
 	Drain *reconcile.Drain
 	// SystemNamespace is the namespace in which a GitSync acts with Waybill's own rights.
 	SystemNamespace string
@@ -64,15 +64,16 @@ type Reconciler struct {
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[reconcile.Key, session]
-	// released has the UIDs of GitSyncs that were let go, until the cache shows that they are gone: a
-	// pass over one that it still shows would begin anew, and delete what another of the name owns.
+	// released has the UIDs of GitSyncs whose finalizer was removed, until the cache shows that they
+	// are gone: a reconciliation of one that it still shows would start over, and delete what another
+	// of the name owns.
 	released reconcile.Sessions[types.NamespacedName, types.UID]
 	loads    *reconcile.Jobs[reconcile.Key, loaded]
 	// looks are the checks of the repositories, which may hang; loads render what the mirrors have.
 	looks *reconcile.Jobs[reconcile.Key, loaded]
 	// deliveries has that of each GitSync to each of its clusters.
 	deliveries *delivery.Pool
-	// arrivals tells of definitions that arrive in the clusters.
+	// arrivals watches for definitions that arrive in the clusters.
 	arrivals *arrivals
 	// inventories stores what does not fit into a status.
 	inventories *inventory.Store

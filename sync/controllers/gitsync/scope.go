@@ -50,7 +50,7 @@ func (s *scope) outcome() reconcile.Outcome {
 }
 
 // requeueAfter returns the time until the next check of the repository, the next write of the clusters'
-// progress, the end of the patience with the git server, or with a new cluster. Deliveries wake the
+// progress, the end of the patience with the git server, or with a new cluster. Deliveries enqueue the
 // GitSync themselves.
 func (s *scope) requeueAfter() time.Duration {
 	due := []time.Time{s.session.look.At, s.session.waitsUntil, s.unidentified}

@@ -91,7 +91,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 	return nil
 }
 
-// neglected says, to be appended to a message, that what was delivered is not put right for lack of
+// neglected says, to be appended to a message, that what was delivered is not corrected for lack of
 // its objects.
 func (s *scope) neglected() string {
 	if len(s.known()) == 0 || !s.lacksObjects() {
@@ -118,8 +118,8 @@ func (s *scope) problems() []manifest.Problem {
 	return all
 }
 
-// problems returns those of one cluster, with its name; none if the cluster cannot be used: what it was
-// last told may long be otherwise in git.
+// problems returns those of one cluster, with its name; none if the cluster cannot be used: git may
+// have changed long since its last problems.
 func (t *target) problems() []manifest.Problem {
 	if t.state.Lost != nil {
 		return nil
@@ -162,7 +162,7 @@ func (s *scope) health() health.Summary {
 }
 
 // reportSick returns the outcome while objects are not healthy: progress within spec.timeout, a
-// failure after it. Their watches wake the GitSync.
+// failure after it. Their watches enqueue the GitSync.
 func (s *scope) reportSick(outcome reconcile.Outcome, sick health.Summary) (reconcile.Outcome, error) {
 	now := time.Now()
 	if s.session.sickSince.IsZero() || s.session.sickDigest != s.session.digest {

@@ -161,7 +161,7 @@ func (r *Reconciler) view(gs *v1alpha1.GitSync, base *cluster.Cluster) (*cluster
 	return base.As("system:serviceaccount:" + gs.Namespace + ":" + account)
 }
 
-// forgetTarget drops all state of a target. What is delivered is collected anew, so that the
+// forgetTarget drops all state of a target. What is delivered is collected again, so that the
 // inventory does not keep the objects of the last cluster: without any cluster in the status, they
 // would be taken for objects in the GitSync's own (restore).
 func (r *Reconciler) forgetTarget(s *scope, t *target) {

@@ -121,7 +121,7 @@ func delivers(gs *v1alpha1.GitSync, name string, set labels.Set) bool {
 	return err == nil && (set == nil || selector.Matches(set))
 }
 
-// wakeSelecting wakes the GitSyncs of a cluster that became unreachable, or is back.
+// wakeSelecting enqueues the GitSyncs of a cluster that became unreachable, or is back.
 func (r *Reconciler) wakeSelecting(ctx context.Context, key types.NamespacedName) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

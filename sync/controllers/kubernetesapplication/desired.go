@@ -14,15 +14,15 @@ import (
 )
 
 // templated has the keys of the labels and annotations that come from a template. Others belong to
-// somebody else, and stay.
+// other writers, and stay.
 type templated struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
 // desired returns the resource as its template says it should be: a new one if live is nil. live is
-// not changed, but the result shares with it what no template says: whoever writes the result must
-// copy it first.
+// not changed, but the result shares with it what no template says: a caller that writes the result
+// must copy it first.
 func (s *scope) desired(live *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) *v1alpha1.KubernetesApplicationResource {
 	wanted := &v1alpha1.KubernetesApplicationResource{}
 	if live == nil {
@@ -46,7 +46,7 @@ func (s *scope) desired(live *v1alpha1.KubernetesApplicationResource, t *v1alpha
 // mark sets the labels and annotations of the template, and our own.
 func (s *scope) mark(wanted *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) {
 	var before templated
-	// If somebody else has damaged this annotation, nothing is removed.
+	// If this annotation is invalid, nothing is removed.
 	_ = json.Unmarshal([]byte(wanted.Annotations[v1alpha1.TemplatedAnnotation]), &before)
 	now := templated{
 		Labels:      slices.Sorted(maps.Keys(t.Metadata.Labels)),

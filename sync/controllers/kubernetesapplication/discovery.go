@@ -43,7 +43,7 @@ func newDiscoveryPollers(tell func(types.NamespacedName)) *discoveryPollers {
 	return &discoveryPollers{every: pollInterval, tell: tell, at: map[pollTarget]*poller{}}
 }
 
-// add registers an application to be woken when a cluster serves a kind. It ends with the cluster.
+// add registers an application to be enqueued when a cluster serves a kind. It ends with the cluster.
 func (d *discoveryPollers) add(c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -32,10 +32,10 @@ func definedKind(t v1alpha1.ObjectTemplate) (schema.GroupKind, bool) {
 // definitions are the kinds that one cluster defines; applications wait for them.
 type definitions = watch.Definitions[types.NamespacedName]
 
-// kinds knows what clusters serve, and wakes the applications that wait for a kind. A cluster's
+// kinds knows what clusters serve, and enqueues the applications that wait for a kind. A cluster's
 // CustomResourceDefinitions are watched only while an application waits for one.
 type kinds struct {
-	// tell wakes an application.
+	// tell enqueues an application.
 	tell func(types.NamespacedName)
 	// pollers are for kinds that no CustomResourceDefinition may ever announce.
 	pollers *discoveryPollers
@@ -48,7 +48,7 @@ func newKinds(tell func(types.NamespacedName)) *kinds {
 }
 
 // absent returns why a kind that discovery does not know is not served, or nil if a definition of
-// it is there already. The application is woken when that may have changed.
+// it is there already. The application is enqueued when that may have changed.
 func (k *kinds) absent(ctx context.Context, c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) error {
 	var (
 		undefined watch.NoDefinitionError

@@ -20,8 +20,8 @@ import (
 //
 // Several processes may serve clusters of one namespace, and each knows more about its own. So that
 // they do not overwrite each other's texts, only one reports at once: the one that serves the first
-// of the clusters that the selector matches. If it does not, because it is down or because nobody
-// serves that cluster, another process does after some time, and keeps its text up to date.
+// of the clusters that the selector matches. If it does not, because it is down or because no
+// process serves that cluster, another process does after some time, and keeps its text up to date.
 func (r *Reconciler) reportMisfit(s *scope, f found, fit error) {
 	again, misfit := f.misfit(fit)
 	if wait, never := r.turn(s, f, misfit); never || wait > 0 {
@@ -37,7 +37,7 @@ func (r *Reconciler) reportMisfit(s *scope, f found, fit error) {
 }
 
 // misfit returns why the application fits nowhere, as far as is known here, and after how long to
-// look again; zero if an event will tell.
+// look again; zero if an event will say when.
 func (f found) misfit(fit error) (again time.Duration, misfit error) {
 	if len(f.matching) > 0 && len(f.surveys) == 0 {
 		return 0, reconcile.Waiting(v1alpha1.ClusterNotServedReason, 0,
@@ -73,8 +73,8 @@ func (r *Reconciler) turn(s *scope, f found, misfit error) (wait time.Duration, 
 	}
 }
 
-// reported tells whether the status of the application says why it fits nowhere, as of now. last is
-// what this process reported last.
+// reported reports whether the status of the application says why it fits nowhere, as of now. last
+// is what this process reported last.
 func (f found) reported(app *v1alpha1.KubernetesApplication, misfit error, last string) bool {
 	ready, status := conditions.Get(app, v1alpha1.ReadyCondition), app.Status
 	requested := app.Annotations[v1alpha1.ReconcileAtAnnotation]
@@ -84,7 +84,7 @@ func (f found) reported(app *v1alpha1.KubernetesApplication, misfit error, last 
 	case ready.Message == misfit.Error():
 		return true
 	case ready.Message == last, ready.Reason == v1alpha1.ClusterNotServedReason:
-		return false // it is ours, or anybody's, to correct
+		return false // any process may correct it
 	case ready.Reason == v1alpha1.NoClusterFitsReason:
 		// If not, it is of the time before labels changed.
 		return slices.Contains(f.matching, status.ConsideredCluster)

@@ -20,8 +20,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// Admission requires of whoever writes KubernetesApplications and their resources the right to use
-// clusters, and to read Secrets. This controller writes them.
+// Admission requires users who write KubernetesApplications and their resources to have the right
+// to use clusters, and to read Secrets. This controller writes them.
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications/status,verbs=get;update;patch
@@ -67,7 +67,7 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// retryConflict is how long to wait after a conflict with somebody else's write.
+// retryConflict is how long to wait after a conflict with a concurrent write.
 const retryConflict = 200 * time.Millisecond
 
 // Reconcile finds a cluster for the application if it has none, and brings its resources to what
@@ -200,8 +200,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	forgetMetrics(key)
 }
 
-// retried requeues a pass soon if its write conflicted with somebody else's. A write that came too
-// early, or was to something that is gone, has nothing to report.
+// retried requeues soon if a write conflicted with a concurrent one. A write that came too early,
+// or was to something that is gone, has nothing to report.
 func retried(err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsConflict(err):

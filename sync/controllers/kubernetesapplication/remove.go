@@ -17,7 +17,8 @@ import (
 )
 
 // remove deletes every resource of the application, and releases the application when none is left,
-// which is when nothing of it is left in the cluster. The deletion of each wakes us.
+// which is when nothing of it is left in the cluster. The deletion of each triggers a
+// reconciliation.
 func (r *Reconciler) remove(ctx context.Context, s *scope, ours map[string]*v1alpha1.KubernetesApplicationResource) (reconcile.Outcome, error) {
 	if len(ours) == 0 {
 		return r.confirm(ctx, s)

@@ -142,7 +142,7 @@ func (r *Reconciler) bring(ctx context.Context, s *scope, i int) {
 	case live == nil:
 		*found = r.create(ctx, s, t)
 	case !live.DeletionTimestamp.IsZero(), !s.keeps(live, t):
-		// its deletion wakes us
+		// its deletion triggers a reconciliation
 	default:
 		*found = r.update(ctx, s, t, live)
 	}
@@ -168,8 +168,8 @@ func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceT
 	return s.arrived(live)
 }
 
-// arrived returns the result for a resource that was not there when ours were listed: it is
-// somebody else's, or one of ours that the cache had not shown and that was not compared with its
+// arrived returns the result for a resource that was not there when ours were listed: it belongs to
+// another owner, or is one of ours that the cache had not shown and that was not compared with its
 // template.
 func (s *scope) arrived(live *v1alpha1.KubernetesApplicationResource) resource {
 	if !s.owns(live) {
@@ -179,8 +179,8 @@ func (s *scope) arrived(live *v1alpha1.KubernetesApplicationResource) resource {
 }
 
 // update writes a resource if it is not as it should be. Of two writers that saw the same state,
-// the second is refused. It is not certain that the event of the first wakes us: it may be one that
-// no application looks at.
+// the second is refused. It is not certain that the event of the first triggers a reconciliation:
+// the predicates may filter it out.
 func (r *Reconciler) update(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate, live *v1alpha1.KubernetesApplicationResource) resource {
 	wanted := s.desired(live, t)
 	if equality.Semantic.DeepEqual(live, wanted) {

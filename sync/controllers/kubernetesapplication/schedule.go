@@ -34,7 +34,7 @@ const (
 // it finds none, unplaced says why, unless another process is to say that.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if r.placements.assumed(s.key, s.app.UID) {
-		// The cache is behind our own write, whose event does not wake us.
+		// The cache is behind our own write, whose event triggers no reconciliation.
 		s.skip, s.requeueAfter = true, retryConflict
 		return nil
 	}
@@ -89,9 +89,9 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload,
 	}
 }
 
-// takeBack takes a decision back. While it stood, the event that somebody else had chosen a cluster
-// passed for one of our own write; if a cache shows another generation, the application is looked
-// at again.
+// takeBack takes a decision back. While it stood, the event of a cluster that another client had
+// chosen passed for one of our own write; if a cache shows another generation, the application is
+// enqueued again.
 func (r *Reconciler) takeBack(ctx context.Context, s *scope) {
 	r.placements.forget(s.key)
 	now := &v1alpha1.KubernetesApplication{}
@@ -125,7 +125,7 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 	for i := range list.Items {
 		kc := &list.Items[i]
 		if !selector.Matches(labels.Set(kc.Labels)) {
-			// Whoever serves it: so that all processes say the same where the selector matches none.
+			// No matter which process serves it: so that all processes say the same where the selector matches none.
 			f.candidates = append(f.candidates, placement.Candidate{Name: kc.Name, Labels: kc.Labels})
 			continue
 		}

@@ -23,7 +23,7 @@ type scope struct {
 	cluster *v1alpha1.KubernetesCluster
 	// skip ends the pass without reporting anything. Set by prepare.
 	skip bool
-	// undecided means that not all clusters were looked at yet; unplaced is why none was found. Set
+	// undecided means that not all clusters were checked yet; unplaced is why none was found. Set
 	// by schedule.
 	undecided bool
 	unplaced  error

@@ -127,7 +127,7 @@ func (r resource) unready() *metav1.Condition {
 }
 
 // reach returns an error if the cluster does not answer. A cluster that was not contacted since the
-// start of the process is taken to answer: it wakes us if it does not.
+// start of the process is taken to answer: if it does not, that triggers a reconciliation.
 func (r *Reconciler) reach(s *scope) error {
 	_, err := r.Clusters.Get(s.clusterKey())
 	if !errors.Is(err, cluster.ErrUnreachable) {

@@ -34,7 +34,7 @@ func (k *kinds) survey(c *cluster.Cluster, app types.NamespacedName) *survey {
 }
 
 // serves returns nil if the cluster serves a kind, in that version, as far as is remembered.
-// Otherwise the application is woken when that may have changed, unless the error is an
+// Otherwise the application is enqueued when that may have changed, unless the error is an
 // ErrUnanswered.
 func (q *survey) serves(ctx context.Context, gvk schema.GroupVersionKind) error {
 	answer, asked := q.answers[gvk]

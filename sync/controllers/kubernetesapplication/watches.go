@@ -141,7 +141,7 @@ func (r *Reconciler) scheduledNow(was, is *v1alpha1.KubernetesApplication) bool 
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// resourceEvents wakes the application of a resource and, when a resource is deleted or gets
+// resourceEvents enqueues the application of a resource and, when a resource is deleted or gets
 // another owner, the applications that want its name.
 func (r *Reconciler) resourceEvents() handler.EventHandler {
 	enqueue := func(q queue, o client.Object) {
@@ -167,8 +167,9 @@ func (r *Reconciler) resourceEvents() handler.EventHandler {
 	}
 }
 
-// concerns reports whether an application has to look at a change of one of its resources. It does
-// not read the status of the object in the cluster, which may change many times a second.
+// concerns reports whether an application has to be reconciled after a change of one of its
+// resources. It does not read the status of the object in the cluster, which may change many times
+// a second.
 func concerns(was, is *v1alpha1.KubernetesApplicationResource) bool {
 	return was.Generation != is.Generation ||
 		was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
@@ -196,7 +197,7 @@ func says(kar *v1alpha1.KubernetesApplicationResource, condition string) said {
 	return said{status: c.Status, reason: c.Reason, message: c.Message}
 }
 
-// wakeStrangers wakes the applications that want the name of a resource that is gone, except the
+// wakeStrangers enqueues the applications that want the name of a resource that is gone, except the
 // one that it belonged to.
 func (r *Reconciler) wakeStrangers(ctx context.Context, o client.Object) {
 	own := applicationOf(o)
@@ -207,7 +208,7 @@ func (r *Reconciler) wakeStrangers(ctx context.Context, o client.Object) {
 	}
 }
 
-// clusterEvents wakes the applications of a cluster, and those that fit nowhere.
+// clusterEvents enqueues the applications of a cluster, and those that fit nowhere.
 func (r *Reconciler) clusterEvents() handler.EventHandler {
 	both := func(ctx context.Context, o client.Object) {
 		key := client.ObjectKeyFromObject(o)
@@ -241,13 +242,13 @@ func (r *Reconciler) wake(key types.NamespacedName) {
 	r.waker.Wake(ctrl.Request{NamespacedName: key})
 }
 
-// wakeWaiting wakes the applications of a namespace that have no cluster.
+// wakeWaiting enqueues the applications of a namespace that have no cluster.
 func (r *Reconciler) wakeWaiting(ctx context.Context, namespace string) {
 	r.wakeAll(ctx, clusterIndex, types.NamespacedName{Namespace: namespace, Name: noCluster})
 }
 
-// wakeAll wakes the applications in the namespace of an object that an index finds by the name of
-// the object.
+// wakeAll enqueues the applications in the namespace of an object that an index finds by the name
+// of the object.
 func (r *Reconciler) wakeAll(ctx context.Context, index string, key types.NamespacedName) {
 	for _, found := range r.find(ctx, index, key) {
 		r.wake(found)

@@ -4,9 +4,9 @@
 // the hub.
 //
 // A pass never waits: it says what is wanted in the cluster to a delivery (sync/deliver/delivery), which has
-// that done beside the workers, and wakes the resource when a job has ended, when others have changed
-// something, and when something that was missing is there. The status of the object arrives as a
-// watch event, too.
+// that done beside the workers, and enqueues the resource when a job has ended, when others have changed
+// something, and when something that was missing is there. The status of the object arrives as a watch
+// event, too.
 //
 // A resource is reconciled when its spec, its owner or the annotations adopt or reconcile-at
 // change, when others change its object or a copy of a Secret, when the status of the object

@@ -62,7 +62,7 @@ func (r *Reconciler) place(_ context.Context, s *scope) error {
 	return r.engage(s)
 }
 
-// lose tells the delivery why its cluster cannot be used, and returns that.
+// lose passes to the delivery why its cluster cannot be used, and returns that.
 func (s *scope) lose(why error) error {
 	s.session.delivery.Lose(why)
 	return why

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler submits resources to their clusters. In a cluster it may do what the cluster's
-// kubeconfig may; admission has checked that whoever wrote the application may use it. Fields
+// kubeconfig may; admission has checked that the user who wrote the application may use it. Fields
 // without a comment are required.
 type Reconciler struct {
 	// Kubernetes options.
@@ -36,7 +36,7 @@ type Reconciler struct {
 	Secrets  *content.Reader
 	HubID    string
 
-	// Drain lets jobs finish before the process ends. Default: they are told to end with it.
+	// Drain lets jobs finish before the process ends. Default: their contexts are canceled with it.
 	Drain *reconcile.Drain
 	// ClusterSelector selects the KubernetesClusters that this process serves. Default: all.
 	ClusterSelector labels.Selector
@@ -62,7 +62,7 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// unwatchedInterval is how often objects that the kubeconfig may not watch are looked at.
+// unwatchedInterval is how often objects that the kubeconfig may not watch are read.
 const unwatchedInterval = time.Minute
 
 // Reconcile brings the cluster to what the resource says, one step per pass.

@@ -63,7 +63,8 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 }
 
 // giveUp releases the resource without deleting anything, unless a KubernetesCluster is there that
-// no cache shows yet: another process may have delivered to it. Its event wakes us.
+// no cache shows yet: another process may have delivered to it. Its event triggers a
+// reconciliation.
 func (r *Reconciler) giveUp(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kar.Spec.ClusterName != "" {
 		err := r.direct.Get(ctx, s.clusterKey(), &v1alpha1.KubernetesCluster{})

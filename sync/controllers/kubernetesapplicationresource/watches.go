@@ -141,7 +141,7 @@ func (r *Reconciler) namingKubeconfig(ctx context.Context, o client.Object) []ct
 	return r.find(ctx, secretIndex, types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name})
 }
 
-// wakeAllOf wakes the resources of a cluster that is lost or back.
+// wakeAllOf enqueues the resources of a cluster that is lost or back.
 func (r *Reconciler) wakeAllOf(ctx context.Context, cluster types.NamespacedName) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

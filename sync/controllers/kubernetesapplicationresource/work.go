@@ -19,7 +19,7 @@ import (
 )
 
 // work is all that a job needs to know. A job may outlive the pass that started it, so it has its
-// own scope, which nobody changes.
+// own scope, which does not change.
 type work struct {
 	*scope
 	reconciler *Reconciler
@@ -212,7 +212,7 @@ func (w *work) amongDelivered(ids []manifest.ID) []manifest.ID {
 }
 
 // declare records copies of Secrets that are about to be created, so that a crash leaves none
-// behind that nobody knows of: the spec may name others by then. The object needs no record,
+// behind that is not recorded: the spec may name others by then. The object needs no record,
 // because the spec names it for good.
 func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	fresh := inventory.Diff(ids, w.delivered)

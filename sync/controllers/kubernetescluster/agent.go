@@ -21,7 +21,7 @@ import (
 const maxAgentMessage = 2048
 
 // keepAgent installs, upgrades, corrects or uninstalls Waybill's own share of the cluster, in a job whose
-// end wakes the object. It writes status.agent and the condition AgentReady, of which Ready does not
+// end enqueues the object. It writes status.agent and the condition AgentReady, of which Ready does not
 // depend: an error is one of the hub. It sets s.agentAgain.
 func (r *Reconciler) keepAgent(ctx context.Context, s *scope) error {
 	wanted := s.kc.Spec.Agent != nil && !s.kc.IsSeed()
@@ -77,8 +77,8 @@ func (r *Reconciler) agentTarget(s *scope) *engagement {
 	return nil
 }
 
-// agentLeftOut reports that nothing is installed through this KubernetesCluster. What was, is left to whom
-// the cluster was handed over to.
+// agentLeftOut reports that nothing is installed through this KubernetesCluster. What was installed is
+// left to the KubernetesCluster that the cluster was handed over to.
 func (s *scope) agentLeftOut(format string, args ...any) {
 	s.kc.Status.Agent = nil
 	if s.kc.Spec.Agent == nil {
@@ -115,7 +115,7 @@ func (s *scope) recordAgent(ctx context.Context) error {
 	return s.pass.Write(ctx)
 }
 
-// takeAgent keeps how an action ended, and tells what others want to know of it.
+// takeAgent keeps the result of an action, and emits an event about it.
 func (r *Reconciler) takeAgent(s *scope, x *share, got agent.Acted) {
 	removed := x.running.wanted == nil && got.Err == nil
 	x.take(x.running, got, r.kernel.Backoff)

@@ -11,12 +11,12 @@ import (
 	"waybill.dev/waybill/sync/keyed"
 )
 
-// claim is the cluster that a KubernetesCluster is bound to, as guard decided it. The status tells
+// claim is the cluster that a KubernetesCluster is bound to, as guard decided it. The status says
 // the same as soon as it is written.
 type claim struct {
-	// of is the UID of the KubernetesCluster, which tells it from another of its name.
+	// of is the UID of the KubernetesCluster, which distinguishes it from another of its name.
 	of types.UID
-	// uid is that of the cluster, store tells which of the clusters of that UID it is, and at is since
+	// uid is that of the cluster, store says which of the clusters of that UID it is, and at is since
 	// when it is bound to it.
 	uid, store string
 	at         metav1.MicroTime

@@ -41,9 +41,9 @@ func (r *Reconciler) direct(ctx context.Context, kc *v1alpha1.KubernetesCluster)
 	return r.Clusters.Unengaged(found.config)
 }
 
-// cleanup removes the copies of definitions, and from a seed those of source credentials, from a cluster that
-// is let go and, with abandon, our finalizer from the installations that are left behind. It does what it can, and returns the first
-// error. CRDs stay: their deletion would also delete what others keep in them.
+// cleanup removes the copies of definitions, and from a seed those of source credentials, from a cluster that is
+// removed and, with abandon, our finalizer from the installations that are left behind. It does what it can, and
+// returns the first error. CRDs stay: their deletion would also delete what others keep in them.
 func (r *Reconciler) cleanup(ctx context.Context, c metadata.Interface, kc *v1alpha1.KubernetesCluster, abandon bool) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()

@@ -47,7 +47,8 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 }
 
 // mayBeSeed refuses a seed outside the system namespace. A seed gets the whole catalog and its
-// credentials, and who may change Secrets of its namespace may send them to another API server.
+// credentials, and users who may change Secrets of its namespace may send them to another API
+// server.
 func (r *Reconciler) mayBeSeed(s *scope) error {
 	if !s.kc.IsSeed() || s.kc.Namespace == r.SystemNamespace {
 		return nil
@@ -65,9 +66,9 @@ func (r *Reconciler) engaged(key types.NamespacedName) bool {
 	return state.Engaged
 }
 
-// ending reports whether the KubernetesCluster or its namespace is being deleted. Nobody controls
-// the order in which the contents of a namespace are deleted: the Secret may go first, and its
-// kubeconfig is needed until everything is removed from the cluster.
+// ending reports whether the KubernetesCluster or its namespace is being deleted. The contents of a
+// namespace are deleted in any order: the Secret may go first, and its kubeconfig is needed until
+// everything is removed from the cluster.
 func (r *Reconciler) ending(ctx context.Context, s *scope) (bool, error) {
 	if !s.kc.DeletionTimestamp.IsZero() {
 		return true, nil

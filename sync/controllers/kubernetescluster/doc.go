@@ -3,11 +3,11 @@
 // known of each: whether it answers, its version, and a summary of its installations.
 //
 // A KubernetesCluster is bound to the cluster that it leads to first, and used for no other. That it
-// leads to a cluster that another one is bound to is proved before it counts: equal UIDs alone keep
-// nobody from anything.
+// leads to a cluster that another one is bound to is proved before it counts: equal UIDs alone have
+// no effect.
 //
 // A reconciliation never waits for a cluster: contact, CRDs and the clean-up of a deletion happen
-// in goroutines of the cluster, which wake the KubernetesCluster when they are done.
+// in goroutines of the cluster, which enqueue the KubernetesCluster when they are done.
 //
 // A KubernetesCluster is reconciled when its spec or the annotation reconcile-at changes, when its
 // Secret changes, when its cluster is engaged, lost or back, when an installation in it changes (at

@@ -18,7 +18,8 @@ import (
 // A KubernetesCluster is bound to the cluster that it leads to at the first contact, by the UID that
 // the cluster reports, and is used for no other. An API server may report the UID of any cluster, so
 // that equal UIDs alone mean nothing: two KubernetesClusters lead to one cluster if that is proved, and
-// otherwise neither keeps the other from anything. Which of them it is that lies, nobody can tell.
+// otherwise neither keeps the other from anything. It cannot be determined which of them reports a
+// false UID.
 //
 // Several KubernetesClusters may lead to one cluster, for teams that deliver to it from their own
 // namespaces and with their own rights. The first of them drives it: it brings CRDs and copies of

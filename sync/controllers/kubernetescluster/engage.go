@@ -115,7 +115,7 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster, seed bool) (
 	return e, nil
 }
 
-// gather wakes the KubernetesCluster after summaryDelay, once for all changes until then.
+// gather enqueues the KubernetesCluster after summaryDelay, once for all changes until then.
 func (r *Reconciler) gather(c *cluster.Cluster) {
 	r.waker.WakeAfter(ctrl.Request{NamespacedName: c.Name()}, summaryDelay)
 }

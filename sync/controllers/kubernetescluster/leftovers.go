@@ -22,9 +22,9 @@ const (
 	maxReason = 512
 )
 
-// leftovers is what the deletion of a KubernetesCluster waits for, by what somebody has to do about it.
+// leftovers is what the deletion of a KubernetesCluster waits for, by what a user has to do about it.
 type leftovers struct {
-	// toDelete are the objects that go only if somebody deletes them, and toCommit those that a GitSync
+	// toDelete are the objects that go only if a user deletes them, and toCommit those that a GitSync
 	// would deliver again.
 	toDelete, toCommit []string
 	// toResume are the GitSyncs that are suspended.

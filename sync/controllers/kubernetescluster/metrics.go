@@ -25,7 +25,7 @@ var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(reach
 // observeMetrics exports the status of a KubernetesCluster after a reconciliation.
 func observeMetrics(kc *v1alpha1.KubernetesCluster) {
 	switch {
-	case kc.Spec.Paused: // nobody looks
+	case kc.Spec.Paused: // it is not checked
 		reachableGauge.DeleteLabelValues(kc.Namespace, kc.Name)
 	case kc.Status.Reachable:
 		reachableGauge.WithLabelValues(kc.Namespace, kc.Name).Set(1)

@@ -33,7 +33,7 @@ type unproved struct {
 	claimant types.NamespacedName
 	// incumbent is empty for the cluster that the KubernetesClusters live in, if none is bound to it.
 	incumbent types.NamespacedName
-	// input identifies the claim: another one is proved anew.
+	// input identifies the claim: another one needs another proof.
 	input string
 	uid   string
 }
@@ -148,7 +148,7 @@ func (r *Reconciler) refused(s *scope, why *refusal) error {
 }
 
 // prove tries to prove the claims of which that was not done, or is due again, outside of the workers.
-// The results wake the KubernetesCluster.
+// The results enqueue the KubernetesCluster.
 func (r *Reconciler) prove(s *scope, claims []*unproved) {
 	var due []*unproved
 	input := "prove"

@@ -52,9 +52,9 @@ type Reconciler struct {
 	// RemoteOnly refuses KubernetesClusters without a kubeconfig: the process has rights in one namespace of
 	// the hub, and can install nothing here.
 	RemoteOnly bool
-	// Agent installs Waybill's own share of clusters that ask for it. Default: nobody does.
+	// Agent installs Waybill's own share of clusters that ask for it. Default: none is installed.
 	Agent *agent.Installer
-	// Drain lets its actions end before the process does. Default: they are told to end with it.
+	// Drain lets its actions end before the process does. Default: their contexts are canceled with it.
 	Drain *reconcile.Drain
 	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
 	Workers int

@@ -17,8 +17,8 @@ import (
 // wayOut ends every message about what blocks a deletion with onDelete Wait.
 const wayOut = "set spec.onDelete to Abandon to remove it without cleanup"
 
-// remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or, with
-// onDelete Abandon, without waiting for that.
+// remove removes the finalizer of the KubernetesCluster when nothing of ours is left in the
+// cluster, or, with onDelete Abandon, without waiting for that.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	var err error
 	if s.handover, err = r.handover(ctx, s); err != nil {
@@ -153,9 +153,9 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	return left.err()
 }
 
-// abandon lets the cluster go as it is. If the cluster answers, it removes the copies of
-// definitions and the finalizers of installations, so that nothing hangs there for ever. A seed keeps the
-// copies as definitions of its own, since it goes on without the hub.
+// abandon removes the cluster as it is. If the cluster answers, it removes the copies of definitions and
+// the finalizers of installations, so that nothing hangs there for ever. A seed keeps the copies as
+// definitions of its own, since it goes on without the hub.
 func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
 	kc := s.kc.DeepCopy()

@@ -24,7 +24,7 @@ type scope struct {
 	outcome *reconcile.Outcome
 	// again is the time until it is looked again for others of the same UID; zero for never; set by compare.
 	again time.Duration
-	// agentAgain is the time until the agent is looked at again; zero for never; set by keepAgent.
+	// agentAgain is the time until the agent is checked again; zero for never; set by keepAgent.
 	agentAgain time.Duration
 	// handover: another KubernetesCluster drives the cluster, or will; set by remove.
 	handover bool

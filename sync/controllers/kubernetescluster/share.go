@@ -85,7 +85,7 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 }
 
 // interrupted reports whether a watch of the objects is interrupted, as when the cluster was lost and is
-// back. When it goes on, nobody tells that: nothing may have changed.
+// back. There may be no event when it resumes: nothing may have changed.
 func (x *share) interrupted(seen apply.Observation) bool {
 	return slices.ContainsFunc(seen.Health.Unhealthy, func(item health.Item) bool {
 		return item.Status == health.Unknown && !x.applier.Covers(item.ID) && !slices.ContainsFunc(seen.Unwatched, func(scope manifest.ID) bool {
@@ -98,7 +98,7 @@ func (x *share) interrupted(seen apply.Observation) bool {
 func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Duration) {
 	x.running = nil
 	x.tried, x.requested, x.failure, x.warnings = a.input, a.requested, got.Err, got.Warnings
-	x.reserved, x.answers = got.Reserved, x.answers && a.wanted != nil // without the release, nobody answers
+	x.reserved, x.answers = got.Reserved, x.answers && a.wanted != nil // without the release, nothing answers
 	switch {
 	case got.Err == nil:
 		x.retry = reconcile.Retry{}
@@ -144,7 +144,7 @@ func (r *Reconciler) installAgentCRDs(ctx context.Context, c *cluster.Cluster) e
 // allCRDs are loaded when the first agent is installed.
 var allCRDs = sync.OnceValues(func() ([]crd, error) { return loadCRDs(func(string) bool { return true }) })
 
-// uninstallAgent removes what was installed of Waybill itself from a cluster that is let go.
+// uninstallAgent removes what was installed of Waybill itself from a cluster that is removed.
 func (r *Reconciler) uninstallAgent(ctx context.Context, c *cluster.Cluster, known *v1alpha1.ClusterAgentStatus) error {
 	if r.Agent == nil || known == nil {
 		return nil

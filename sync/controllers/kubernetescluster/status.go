@@ -145,14 +145,14 @@ func (s *scope) why() string {
 	return s.state.Err.Error()
 }
 
-// unknown writes that nobody checks whether the cluster answers.
+// unknown writes that it is not checked whether the cluster answers.
 func (s *scope) unknown(reason, message string) {
 	s.kc.Status.Reachable = false
 	conditions.MarkUnknown(s.kc, v1alpha1.ClusterReachableCondition, reason, "%s", message)
 }
 
 // judge returns an error that says what keeps the cluster from being ready. The registry keeps
-// trying in any case, and wakes the object when something has changed.
+// trying in any case, and enqueues the object when something has changed.
 func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	if err := r.recheck(ctx, s); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	return r.judgeEngagement(s)
 }
 
-// connecting ends the reconciliation until a contact wakes the object. After a restart, the
+// connecting ends the reconciliation until a contact enqueues the object. After a restart, the
 // conditions of the previous process stay until then.
 func (s *scope) connecting() {
 	s.outcome = &reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: connectingMessage}

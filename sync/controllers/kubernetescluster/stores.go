@@ -53,7 +53,8 @@ func (r *Reconciler) storeOf(kc *v1alpha1.KubernetesCluster, uid string, others 
 }
 
 // refuseLocal returns a refusal if a KubernetesCluster with a kubeconfig only says that it leads to the
-// cluster that it lives in. There is no doubt who lies: this process talks to that cluster itself.
+// cluster that it lives in. There is no doubt which one is wrong: this process talks to that cluster
+// itself.
 func (r *Reconciler) refuseLocal(kc *v1alpha1.KubernetesCluster, uid string) error {
 	if kc.Spec.KubeconfigSecretRef == nil || r.claims.bound(kc) == uid {
 		return nil
@@ -190,5 +191,5 @@ func (p *proofs) due(claims []*unproved) time.Duration {
 	return first
 }
 
-// pair is who is to prove something, and against whom.
+// pair is the KubernetesCluster that is to prove something, and the one that it is proved against.
 type pair struct{ claimant, incumbent types.NamespacedName }

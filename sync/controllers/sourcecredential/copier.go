@@ -88,8 +88,8 @@ func (c *copier) learn(ctx context.Context) (map[string]copied, error) {
 	return found, nil
 }
 
-// leaving reports whether the seed is about to be let go: the controller that does that also deletes the
-// copies.
+// leaving reports whether the KubernetesCluster of the seed is being deleted: its controller also
+// deletes the copies.
 func (c *copier) leaving(ctx context.Context) (bool, error) {
 	if c.isHub() {
 		return false, nil

@@ -49,7 +49,7 @@ func (c *copier) deliver(ctx context.Context, name string, last copied, wanted *
 	defer cancel()
 	got := c.applier.Apply(ctx, apply.Request{
 		Owner: c.r.owner(name), Objects: wanted.objects(), Inventory: last.inventory,
-		Prune: true, Unkept: last.inventory, // whoever may edit a copy cannot keep it
+		Prune: true, Unkept: last.inventory, // an edit of a copy must not keep it
 		Force: true, // the type of a Secret cannot be changed
 	})
 	if slices.ContainsFunc(got.Changes, func(change apply.Change) bool { return change.Action == apply.Corrected || change.Again }) {

@@ -5,7 +5,7 @@
 //
 // A copier keeps the copies in one API server, that of a seed or the hub's own, with a pool of workers. It
 // lists them once, and then delivers with sync/deliver/apply, so that an edit or a deletion over there is corrected
-// by watch, and a Secret of somebody else stays as it is. No copier waits for another one.
+// by watch, and a Secret of another owner stays as it is. No copier waits for another one.
 //
 // Copies are made, changed and deleted when a Secret of the system namespace changes; those in namespaces
 // also when a definition changes, and when a KubernetesCluster comes, goes or changes its labels. A

@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	found := r.judge(kc)
 	if found.pending {
-		return ctrl.Result{}, nil // its copies wake it
+		return ctrl.Result{}, nil // its copies enqueue it
 	}
 	err := reconcile.WriteConditions(ctx, r.Client, kc, func() {
 		if found.status == "" {

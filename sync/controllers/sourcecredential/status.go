@@ -32,7 +32,7 @@ func (c *copier) describe(p manifest.Problem) string {
 	}
 }
 
-// wakeClusters wakes the KubernetesClusters that there is something to say about.
+// wakeClusters enqueues the KubernetesClusters whose condition may change.
 func (c *copier) wakeClusters() {
 	if !c.isHub() {
 		c.r.wake(c.seed)

@@ -92,8 +92,8 @@ func (r *Reconciler) wanted(ctx context.Context, c *copier) (map[string]*wanted,
 	return all, nil
 }
 
-// isSeed reports whether a KubernetesCluster is a seed that gets credentials: who may write those of another
-// namespace, and what they lead to, is not to have them.
+// isSeed reports whether a KubernetesCluster is a seed that gets credentials: users who may write those of
+// another namespace, and what they lead to, must not get them.
 func (r *Reconciler) isSeed(kc *v1alpha1.KubernetesCluster) bool {
 	return kc.IsSeed() && kc.Namespace == r.SystemNamespace
 }

@@ -77,8 +77,8 @@ func (r *Reconciler) wake(key types.NamespacedName) {
 	r.waker.Wake(ctrl.Request{NamespacedName: key})
 }
 
-// secrets has copies looked at when a Secret of the system namespace has changed, and when one is gone that
-// was in the way of a copy.
+// secrets enqueues copies when a Secret of the system namespace has changed, and when one is gone that was
+// in the way of a copy.
 func (r *Reconciler) secrets() handler.EventHandler {
 	look := func(o client.Object) {
 		if o.GetNamespace() != r.SystemNamespace {
@@ -115,7 +115,7 @@ func (r *Reconciler) needs() handler.EventHandler {
 	return eventHandler{changed: look, gone: look}.funcs()
 }
 
-// eventHandler enqueues nothing: copies wake whom there is something to say about.
+// eventHandler enqueues nothing: copies enqueue the KubernetesClusters whose condition may change.
 type eventHandler struct{ changed, gone func(client.Object) }
 
 func (h eventHandler) funcs() handler.EventHandler {

@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	wanted, running := r.learn(ctx, definition, s)
 	if running {
-		return ctrl.Result{}, nil // the end of a job wakes the definition
+		return ctrl.Result{}, nil // the end of a job enqueues the definition
 	}
 	if err := r.publish(ctx, definition, s, wanted); err != nil {
 		return ctrl.Result{}, err

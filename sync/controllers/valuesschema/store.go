@@ -16,8 +16,8 @@ import (
 // much more.
 const maxStored = 900 << 10
 
-// readStored finds out, once, which schemas the ConfigMap of a definition has: somebody may have deleted
-// it while nobody looked.
+// readStored finds out, once, which schemas the ConfigMap of a definition has: it may have been deleted
+// while there was no watch.
 func (r *Reconciler) readStored(ctx context.Context, definition *v1alpha1.ApplicationDefinition, s *session) error {
 	if s.stored != nil {
 		return nil

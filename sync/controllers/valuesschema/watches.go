@@ -16,7 +16,7 @@ import (
 const (
 	workers = 2
 	// fetchesPerSource is how many charts are fetched from one source at a time: installations, which
-	// somebody waits for, come first.
+	// users wait for, come first.
 	fetchesPerSource = 2
 )
 

@@ -14,9 +14,9 @@ type adoption int
 const (
 	// noAdoption: an object that we did not make stays as it is.
 	noAdoption adoption = iota
-	// unowned: what nobody holds, because the owner asks for it.
+	// unowned: an object that nothing else manages, because the owner asks for it.
 	unowned
-	// anything: also what another holds, because the manifest asks for it.
+	// anything: also an object of another owner, because the manifest asks for it.
 	anything
 )
 
@@ -39,8 +39,8 @@ const (
 	maxName = 253
 )
 
-// KeeperOf returns who keeps an object that has no owner annotation, for a message: a release of Helm, or
-// the controller that made it. Empty if nobody does; then Request.Adopt takes it over.
+// KeeperOf returns what manages an object that has no owner annotation, for a message: a release of Helm,
+// or the controller that made it. Empty if nothing does; then Request.Adopt takes it over.
 func KeeperOf(object metav1.Object) string {
 	annotations := object.GetAnnotations()
 	if annotations[v1alpha1.OwnerAnnotation] != "" {
@@ -70,7 +70,7 @@ func (e evidence) adopts() bool {
 	}
 }
 
-// adoptionHint says what to do about an object that belongs to somebody else.
+// adoptionHint says what to do about an object of another owner.
 func (it *item) adoptionHint() string {
 	if it.adopt == anything { // it was adopted, and lost
 		return "its manifest asks to adopt it too: remove the annotation " + v1alpha1.AdoptAnnotation + " from one of the two, or the manifest"

@@ -89,7 +89,7 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 	return a
 }
 
-// lookAnew looks again at the objects of the kinds whose health is told in another way now.
+// lookAnew lists the objects again of the kinds whose health is computed in another way now.
 func (a *Applier) lookAnew(changed func(schema.GroupKind) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,7 +142,7 @@ func (a *Applier) keepOnly(h *holder, needed scopes) {
 	}
 }
 
-// leave removes a holder from the users of a kind, and drops the kind if nobody else uses it.
+// leave removes a holder from the users of a kind, and drops the kind if it has no other users.
 func (a *Applier) leave(h *holder, k *kind) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

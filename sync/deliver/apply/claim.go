@@ -34,9 +34,9 @@ func (k *kind) begin(name types.NamespacedName, h *holder) {
 }
 
 // claim begins a write that creates an object, unless another holder is writing it at this moment,
-// or applied it and has not let go of it: all holders apply under one name, so the API server would
-// not stop the second from taking the object from the first. If adopt is set, the latter does
-// not count.
+// or applied it and still holds it: all holders apply under one name, so the API server would not
+// stop the second from taking the object from the first. If adopt is set, the latter does not
+// count.
 func (k *kind) claim(name types.NamespacedName, h *holder, adopt bool) *rivalError {
 	k.mu.Lock()
 	defer k.mu.Unlock()

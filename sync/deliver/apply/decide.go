@@ -13,7 +13,7 @@ const (
 	create verdict = iota
 	// overwrite: it is ours, or may be adopted.
 	overwrite
-	// leave: it belongs to somebody else.
+	// leave: it belongs to another owner.
 	leave
 	// await: it is being deleted, and anything applied now would be deleted with it.
 	await
@@ -52,8 +52,8 @@ func decide(e evidence) verdict {
 	}
 }
 
-// stripped reports whether an object without a mark is ours all the same: we applied it, and
-// somebody removed the mark.
+// stripped reports whether an object without a mark is ours all the same: we applied it, and the
+// mark was removed since.
 func (e evidence) stripped() bool {
 	if e.ownUID != "" {
 		return e.ownUID == e.live.uid
@@ -61,7 +61,7 @@ func (e evidence) stripped() bool {
 	return e.delivered && e.live.fields != digest{}
 }
 
-// lost reports whether the object was ours and somebody else took it over. It is not adopted then:
+// lost reports whether the object was ours and another owner took it over. It is not adopted then:
 // two owners that both adopt it would take it from one another forever.
 func (e evidence) lost() bool {
 	return e.live.owner != "" && e.ownUID != "" && e.ownUID == e.live.uid

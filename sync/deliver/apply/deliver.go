@@ -89,7 +89,7 @@ func usable(items []*item) []*item {
 }
 
 // refuseDuplicates refuses objects that are described more than once. They may have looked
-// different until a namespace was filled in. None of them is applied, because nobody knows which
+// different until a namespace was filled in. None of them is applied, because it is unknown which
 // one is meant.
 func (r *run) refuseDuplicates(items []*item) {
 	seen := make(map[manifest.ID][]*item, len(items))

@@ -13,9 +13,9 @@ import (
 
 // Digest identifies everything that is in the cluster for an owner: each object, what was wanted of it, and
 // when which of its fields were last written in our name. It is empty while that is not known: something
-// could not be applied, is not watched, is held, or was edited by others. Stored, it tells the next process
-// that nobody has changed anything meanwhile (Request.Digest). It changes with each write of our fields,
-// also one under our name by others, which a watch cannot tell from our own. It costs no request.
+// could not be applied, is not watched, is held, or was edited by others. Stored, it shows the next process
+// that nothing has changed meanwhile (Request.Digest). It changes with each write of our fields, also one
+// under our name by others, which a watch cannot distinguish from our own. It costs no request.
 func (a *Applier) Digest(owner Owner) string {
 	a.mu.Lock()
 	h := a.holders[owner]
@@ -75,7 +75,7 @@ func (r *record) line(key recordKey) string {
 }
 
 // takeOver takes everything for applied if it is as the digest of the request says: the process before has
-// applied it, and nobody has changed it since.
+// applied it, and it has not changed since.
 func (r *run) takeOver(ctx context.Context) {
 	if r.request.Digest == "" || len(r.holder.records) > 0 || len(r.held) > 0 {
 		return
@@ -148,8 +148,8 @@ func (k *kind) asSeen(it *item, h *holder) *record {
 	return seen
 }
 
-// assume makes a record that of its object, and reports whether it does: nobody else may have applied the
-// object meanwhile.
+// assume makes a record that of its object, unless the object was applied meanwhile, and reports whether
+// it does.
 func (k *kind) assume(name types.NamespacedName, seen *record) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

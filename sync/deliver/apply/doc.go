@@ -7,14 +7,14 @@
 // that changes nothing sends the API server no request, and Options.Notify is called as soon as a
 // delivered object is edited or deleted.
 //
-// What an Applier knows ends with its process. Digest says it in a few bytes for the next one, which then
-// takes up what nobody has changed meanwhile without a request (Request.Digest).
+// What an Applier knows ends with its process. Digest identifies it in a few bytes for the next one,
+// which then resumes without a request if nothing has changed meanwhile (Request.Digest).
 //
 // Nothing in this package sleeps or polls. Objects that cannot be written yet, because their kind
 // or namespace does not exist or an object of that name is still being deleted, are returned in
 // Result.Waiting, and Notify is called when another try is worthwhile.
 //
 // Ownership is decided before the first write, by the annotation apps.waybill.dev/owner: an absent
-// object is created, one of ours is corrected, and one of anybody else is a conflict and stays as
+// object is created, one of ours is corrected, and one of another owner is a conflict and stays as
 // it is.
 package apply

@@ -33,7 +33,7 @@ func isNamespaceNotFound(err error) bool {
 }
 
 // isOutdated reports whether a write failed because the live object is not the one that it was
-// meant for: it was deleted, created again, or written by somebody else before us.
+// meant for: it was deleted, created again, or written by another client before us.
 func isOutdated(err error) bool {
 	var rival *rivalError
 	if apierrors.IsConflict(err) || errors.As(err, &rival) {

@@ -25,7 +25,7 @@ type sink interface {
 	lost(f *feed, err error, first bool)
 }
 
-// feed is the watch of one scope. Its sink can tell it from one that has replaced it.
+// feed is the watch of one scope. Its sink can distinguish it from one that has replaced it.
 type feed struct {
 	*watch.Feed[*observed]
 	scope string

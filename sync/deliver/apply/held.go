@@ -69,8 +69,8 @@ func (d *doubt) place() string {
 	return d.ID.String()
 }
 
-// doubts returns what could not be read, and what is not known well enough yet to tell which object it
-// is: a kind that is not served may be misspelled, and a namespace that does not exist too.
+// doubts returns what could not be read, and what is not known well enough yet to determine which
+// object it is: a kind that is not served may be misspelled, and a namespace that does not exist too.
 func (r *run) doubts() *doubts {
 	found := &doubts{named: make(map[string][]doubt)}
 	for _, p := range r.request.Unread {

@@ -115,7 +115,7 @@ func (k *kind) leaveAs(name types.NamespacedName, seen *live, left *record) {
 	}
 }
 
-// heldBy returns the annotation of an object that names who holds it, if that could be: a rollback of its
+// heldBy returns the annotation of an object that names its holder, if that could be: a rollback of its
 // own namespace.
 func heldBy(object metav1.Object) string {
 	value := object.GetAnnotations()[v1alpha1.HeldByAnnotation]
@@ -186,8 +186,8 @@ func referenceTo(id manifest.ID) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
-// stretch is how often what is wanted of a Secret is hashed: whoever may read where that is kept, and
-// not the Secret, is to learn nothing from it by trying.
+// stretch is how often what is wanted of a Secret is hashed: a user who may read the status that has
+// the hash, but not the Secret, must not be able to find its content by trial.
 const stretch = 100_000
 
 // wantedOf returns what identifies what is wanted of an object, in a form that may be kept in a status.

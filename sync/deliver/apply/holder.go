@@ -122,9 +122,9 @@ func (a *Applier) take(ctx context.Context, owner Owner) (*holder, error) {
 
 func (h *holder) release() { <-h.turn }
 
-// Forget drops what is known of an owner, and ends the watches that nobody else uses. The objects
-// stay as they are. It does not wait: if a call for the owner is under way, that happens when the
-// call ends, before another begins.
+// Forget drops what is known of an owner, and ends the watches that have no other users. The
+// objects stay as they are. It does not wait: if a call for the owner is under way, that happens
+// when the call ends, before another begins.
 func (a *Applier) Forget(owner Owner) {
 	a.mu.Lock()
 	h := a.holders[owner]

@@ -14,7 +14,7 @@ import (
 )
 
 // holdings watches ApplicationRollbacks and ApplicationSnapshots, as metadata, as long as one of them holds
-// objects of somebody.
+// delivered objects.
 type holdings struct {
 	applier *Applier
 
@@ -104,7 +104,8 @@ func (w *holdings) leave(h *holder, except map[types.NamespacedName]bool) {
 	}
 }
 
-// changed notifies the holders for which somebody has changed: all of them if isSame is nil.
+// changed notifies the holders that wait for a change of a rollback or snapshot that has changed:
+// all of them if isSame is nil.
 func (w *holdings) changed(k *holdersKind, isSame func(key types.NamespacedName, version string) bool) {
 	var concerned []*holder
 	w.mu.Lock()

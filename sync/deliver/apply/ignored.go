@@ -13,7 +13,7 @@ import (
 
 // payload returns the JSON to apply. With a uid, the API server refuses it unless the live object has
 // that uid. If fields of that are ignored, they are left to others, or applied as they are now. Then the
-// object must not have changed since, or what somebody sets at this very moment would be set back.
+// object must not have changed since, or a concurrent change of these fields would be reverted.
 func (r *run) payload(ctx context.Context, it *item, uid types.UID) ([]byte, error) {
 	if uid == "" || it.ignored == nil {
 		return it.payload(uid)
@@ -43,11 +43,11 @@ func (it *item) gaveUp(applied *live) bool {
 	return it.sight.appliedAs(it.desired) && before.fields == applied.fields && before.owner == applied.owner
 }
 
-// maxRepeats is how often an object with ignored fields is looked at again: its controller may write its
+// maxRepeats is how often an object with ignored fields is read again: its controller may write its
 // status all the time.
 const maxRepeats = 10
 
-// looks returns how often an object is looked at again that others have written meanwhile.
+// looks returns how often an object that others have written meanwhile is read again.
 func (it *item) looks() int {
 	if it.ignored != nil {
 		return maxRepeats

@@ -39,7 +39,7 @@ type item struct {
 	blind bool
 	// applied is what was written, or left as it is because it is held; nil if nothing was.
 	applied *record
-	// hold is that of the object; nil if there is none, or the object was not looked at.
+	// hold is that of the object; nil if there is none, or the object was not checked for one.
 	hold *v1alpha1.Hold
 	outcome
 }
@@ -185,7 +185,7 @@ func copyMap(in map[string]any, key string) (map[string]any, error) {
 }
 
 // PrepareSecret moves stringData of a Secret into data, as the API server would. Fields are owned
-// as they are applied: if we owned stringData, nobody would notice edits of data. A value that is
+// as they are applied: if we owned stringData, edits of data would go unnoticed. A value that is
 // not a string is refused here, because the API server would quote it in its message.
 func PrepareSecret(body map[string]any) error {
 	data, err := copyMap(body, "data")

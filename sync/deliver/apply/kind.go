@@ -24,7 +24,7 @@ type kind struct {
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*object
-	// full: spec and status are watched too, because somebody asked for health or status.
+	// full: spec and status are watched too, because a holder asked for health or status.
 	full bool
 	// feeds are the watches by namespace; the one under everywhere covers all namespaces.
 	feeds map[string]*feed
@@ -144,7 +144,7 @@ func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 }
 
 // replace implements sink: all is what the scope of the feed holds at a version. It is compared
-// with what is known, so that nothing is missed that happened while nobody watched.
+// with what is known, so that nothing is missed that happened while there was no watch.
 func (k *kind) replace(f *feed, all []*observed, version string) {
 	k.mu.Lock()
 	if k.feeds[f.scope] != f {
@@ -178,8 +178,8 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 	k.applier.tellStatus(marks...)
 }
 
-// synced implements sink: the objects of a scope are watched, or watched again. Who delivers to
-// another scope that is not watched yet is told once more when that is.
+// synced implements sink: the objects of a scope are watched, or watched again. A holder that
+// delivers to another scope that is not watched yet is notified once more when it is.
 func (k *kind) synced(f *feed) {
 	k.mu.Lock()
 	if k.feeds[f.scope] != f {
@@ -292,7 +292,7 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 }
 
 // forget drops what a holder applied. If the object does not exist, it notifies the holders that
-// wait for it: nobody else is about to create it any more.
+// wait for it: no other holder is about to create it any more.
 func (k *kind) forget(name types.NamespacedName, h *holder) {
 	k.mu.Lock()
 	var concerned []*holder
@@ -310,7 +310,7 @@ func (k *kind) forget(name types.NamespacedName, h *holder) {
 }
 
 // awaitGone registers a holder to be notified when an object, which looked like seen, is gone or
-// belongs to somebody else. It returns false if that is so already.
+// belongs to another owner. It returns false if that is so already.
 func (k *kind) awaitGone(name types.NamespacedName, seen *live, h *holder) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -25,8 +25,8 @@ const (
 	phaseUsable
 )
 
-// namespaces watches the namespaces that somebody waits for, each by its name, because few
-// identities may watch all of them.
+// namespaces watches the namespaces that holders wait for, each by its name, because few identities
+// may watch all of them.
 type namespaces struct {
 	applier *Applier
 
@@ -34,7 +34,7 @@ type namespaces struct {
 	watched map[string]*namespace
 }
 
-// namespace is a namespace that somebody waits for.
+// namespace is a namespace that holders wait for.
 type namespace struct {
 	feed *feed
 	// seen is the phase that was seen last; it counts once feed is synced.
@@ -84,7 +84,7 @@ func (n *namespaces) leave(h *holder, except map[string]bool) {
 }
 
 // concerned returns, once each, the holders for which the namespace is no longer as they found it.
-// A namespace that went from absent to terminating is of no use to anybody.
+// A namespace that went from absent to terminating is still of no use to them.
 func (ns *namespace) concerned() []*holder {
 	var concerned []*holder
 	for h, found := range ns.waiting {

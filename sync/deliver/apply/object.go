@@ -25,7 +25,7 @@ type object struct {
 	// gone is the resource version at which the object vanished during a write, so
 	// that the answer to that write is not mistaken for something newer.
 	gone string
-	// waiting are the holders to notify when the object is gone, or belongs to somebody else.
+	// waiting are the holders to notify when the object is gone, or belongs to another owner.
 	waiting []*holder
 }
 

@@ -18,8 +18,8 @@ type Observation struct {
 	// Drifted are objects that are no longer as they were applied, or as they were when Watch was
 	// called.
 	Drifted []manifest.ID
-	// HeldBy is the ApplicationRollback that one of these says it is held by. Whoever may edit it may
-	// have written that.
+	// HeldBy is the ApplicationRollback that one of these says it is held by. Any client that may
+	// edit it may have written that.
 	HeldBy types.NamespacedName
 	// Unwatched are kinds, each in a namespace, of which there are objects and no watch shows changes:
 	// Apply did not wait for one, or it was lost, because a right was taken away or the kind is not
@@ -29,7 +29,7 @@ type Observation struct {
 	Health health.Summary
 	// Statuses has, by ID.Key, the statuses of the objects whose owner Options.Status names,
 	// including those that are being deleted. An object that no watch has shown yet, or whose kind
-	// has no status, is left out; one that is gone, or belongs to somebody else, is included
+	// has no status, is left out; one that is gone, or belongs to another owner, is included
 	// without a status. If a kind may not be watched, it is the status at the last Apply.
 	Statuses map[manifest.ID]Status
 }
@@ -107,9 +107,9 @@ func (a *Applier) Covers(id manifest.ID) bool {
 }
 
 // UntouchedAt returns the resourceVersion at which a watch shows an object that Helm wrote for an owner, as
-// Watch was told, if none of the fields that Helm set has changed since; empty if that is not known. What others have added
-// does not count, nor does the status. Who writes the object on that ground has to make sure that it still
-// has this version.
+// Watched.Written says, if none of the fields that Helm set has changed since; empty if that is not known. What others
+// have added does not count, nor does the status. A caller that writes the object on that ground has to make sure that
+// it still has this version.
 func (a *Applier) UntouchedAt(owner Owner, id manifest.ID) string {
 	a.mu.Lock()
 	h, k := a.holders[owner], a.kinds[id.GroupVersionKind()]
@@ -134,9 +134,9 @@ func (k *kind) untouchedAt(name types.NamespacedName, h *holder) string {
 type condition int
 
 const (
-	// asApplied: nobody has changed it.
+	// asApplied: it has not changed.
 	asApplied condition = iota
-	// drifted: somebody has.
+	// drifted: it has changed.
 	drifted
 	// unseen: it was never applied, was not shown since Helm wrote it, or its watch is interrupted.
 	unseen

@@ -29,15 +29,15 @@ type live struct {
 	uid     types.UID
 	version string // resourceVersion
 	owner   string // annotation apps.waybill.dev/owner
-	// fields identifies the set of fields that are ours. So it changes when somebody takes one of
-	// them, but not when somebody adds a field.
+	// fields identifies the set of fields that are ours. So it changes when another manager takes
+	// one of them, but not when another manager adds a field.
 	fields digest
 	// stamp identifies fields, and when they were last written by us or in our name.
 	stamp digest
-	// keeper says, for a message, who keeps an object that has no owner annotation; empty for nobody.
+	// keeper names, for a message, what manages an object that has no owner annotation; empty for nothing.
 	keeper string
-	// heldBy is the annotation apps.waybill.dev/held-by, which anybody may have written; empty if it
-	// names nothing that could hold the object.
+	// heldBy is the annotation apps.waybill.dev/held-by, which any client may have written; empty if
+	// it names nothing that could hold the object.
 	heldBy string
 	// deleting: the object has a deletionTimestamp.
 	deleting bool
@@ -67,7 +67,7 @@ func (o *observed) GetObjectMeta() metav1.Object {
 func observe(object metav1.Object, full bool) *observed {
 	annotations := object.GetAnnotations()
 	// A string that many objects have is one copy for those that are observed between two garbage
-	// collections, because nobody keeps the handle: for the objects of a list, almost all.
+	// collections, because the handle is not kept: for the objects of a list, almost all.
 	sets, times := owned(object)
 	fields := fieldsDigest(sets)
 	l := &live{
@@ -94,8 +94,8 @@ func observe(object metav1.Object, full bool) *observed {
 const pruneDisabled = "disabled"
 
 // Keeps reports whether a live object has the prune annotation that keeps it, and got it from a manifest
-// that Waybill applied: somebody else who may edit the object does not decide what becomes of what has
-// left its source.
+// that Waybill applied: another user who may edit the object does not decide what happens to an object
+// that has left its source.
 func Keeps(object metav1.Object) bool {
 	if object.GetAnnotations()[v1alpha1.PruneAnnotation] != pruneDisabled {
 		return false

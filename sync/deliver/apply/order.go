@@ -13,8 +13,8 @@ import (
 var installationKind = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind}
 
 // stages returns the items in the order of their delivery: Namespaces and CRDs, everything else, and then
-// the installations that depend on others of the same delivery, each after those. So whoever sees the
-// change of an installation has seen that of what it depends on.
+// the installations that depend on others of the same delivery, each after those. So a watcher that sees
+// the change of an installation has seen that of what it depends on.
 func stages(items []*item) [][]*item {
 	depth := depths(items)
 	deepest := 0

@@ -23,8 +23,8 @@ const (
 	// ReasonForbidden: the identity that is used lacks a right; the message names
 	// both.
 	ReasonForbidden = "Forbidden"
-	// ReasonConflict: an object of that name exists and belongs to somebody else;
-	// it stays as it is.
+	// ReasonConflict: an object of that name exists and belongs to another owner; it stays as it
+	// is.
 	ReasonConflict = "Conflict"
 	// ReasonKindNotFound: the API server does not serve the kind. The object is
 	// applied when it does.

@@ -10,7 +10,7 @@ type Progress struct{ applied, all atomic.Int64 }
 // requested.
 func (p *Progress) Counts() (applied, all int) { return int(p.applied.Load()), int(p.all.Load()) }
 
-// begin starts to count anew.
+// begin resets the counters.
 func (p *Progress) begin(all int) {
 	if p != nil {
 		p.applied.Store(0)

@@ -195,7 +195,7 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 			r.notRemoved(ctx, rm, err)
 			return
 		}
-		// It may be another object by now, or somebody else's.
+		// It may be another object by now, or one of another owner.
 		if !r.lookUpRemoval(ctx, rm) {
 			return
 		}
@@ -206,9 +206,9 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 	}
 }
 
-// mayHaveChanged reports whether an object was not deleted because it is not as it was when it was
-// looked at. Whoever else answers so refuses the deletion: a webhook, which the API server names, or
-// the storage of a kind.
+// mayHaveChanged reports whether an object was not deleted because it has changed since it was
+// observed. The same answer of another component refuses the deletion: that of a webhook, which the
+// API server names, or of the storage of a kind.
 func mayHaveChanged(err error) bool {
 	reason, _ := classify(err)
 	return apierrors.IsConflict(err) && reason != ReasonRefused
@@ -230,11 +230,11 @@ func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
 	return true
 }
 
-// maxLooks is how often an object that has changed since a watch saw it is looked at again.
+// maxLooks is how often an object that has changed since a watch saw it is read again.
 const maxLooks = 3
 
 // delete deletes an object, and in the background what it owns. It deletes only the very object
-// that was looked at, as it was then: a watch may be behind, and the object may have been handed
+// that was observed, as it was then: a watch may be behind, and the object may have been handed
 // over to another owner meanwhile.
 func (r *run) delete(ctx context.Context, rm *removal) error {
 	err := r.client(rm.kind, rm.id).Delete(ctx, rm.id.Name, metav1.DeleteOptions{

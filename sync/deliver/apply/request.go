@@ -25,11 +25,11 @@ type Request struct {
 	// Unread has the problems of manifests that the owner wants too and that could not be read. What
 	// one of them may describe is not pruned: everything, if nothing is known of the object.
 	Unread []manifest.Problem
-	// Unkept names objects that are pruned although they carry the prune annotation, whoever seems to
-	// have set it: their manifests never do.
+	// Unkept names objects that are pruned although they carry the prune annotation, even if it seems
+	// to be from a manifest: their manifests never set it.
 	Unkept []manifest.ID
-	// Adopt takes over objects that exist and that nobody holds: neither another owner, nor a release of
-	// Helm, nor a controller. The adopt annotation of a manifest wins.
+	// Adopt takes over objects that exist and that nothing else manages: neither another owner, nor a
+	// release of Helm, nor a controller. The adopt annotation of a manifest wins.
 	Adopt bool
 	// Force deletes an object of which a field cannot be changed, and creates it again, if its kind is one
 	// of Kubernetes itself that holds no data. The force annotation of a manifest wins.
@@ -50,7 +50,7 @@ type Request struct {
 	Survey bool
 	// Intent, if not nil, is called before the first write that would create an object that
 	// Inventory does not name, with an inventory that names it too. It must store that inventory,
-	// so that a crash leaves nothing behind that nobody knows of. Its error ends the Apply
+	// so that a crash leaves no object behind that is not in an inventory. Its error ends the Apply
 	// before anything is written.
 	Intent func(context.Context, []manifest.ID) error
 	// Held are the holds that the last Result named, as they were kept since: what is remembered of them
@@ -115,15 +115,15 @@ const (
 	Created Action = "Created"
 	// Configured: the object was changed to what is wanted now.
 	Configured Action = "Configured"
-	// Corrected: the object was changed back, because somebody else had changed it.
+	// Corrected: the object was changed back, because another client had changed it.
 	Corrected Action = "Corrected"
 	// Recreated: the object was deleted, because a field of it cannot be changed, and created again, or is
 	// created as soon as it is gone.
 	Recreated Action = "Recreated"
-	// Deleted: the API server was told to delete the object, because it is no longer wanted.
+	// Deleted: the deletion of the object was requested, because it is no longer wanted.
 	Deleted Action = "Deleted"
 	// Released: the object is no longer wanted but stays: its prune annotation says so, it belongs
-	// to somebody else by now, or it defines the kind or is the Namespace of such an object.
+	// to another owner by now, or it defines the kind or is the Namespace of such an object.
 	Released Action = "Released"
 )
 
@@ -131,7 +131,7 @@ const (
 type Change struct {
 	ID     manifest.ID
 	Action Action
-	// Again: the object that was Created, or Recreated, had been applied in the same way before, and somebody else
-	// deleted it.
+	// Again: the object that was Created, or Recreated, had been applied in the same way before, and was deleted
+	// by another client.
 	Again bool
 }

@@ -139,7 +139,7 @@ func (r *run) unresolved(it *item, err error) {
 		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; cannot watch for it: %s", missing.Error(), rootCause(err)))
 	case discovery.IsGroupDiscoveryFailedError(err):
 		it.refuse(ReasonUnavailable, err.Error())
-	case apierrors.IsForbidden(err): // discovery itself, which everybody may use who is known
+	case apierrors.IsForbidden(err): // discovery itself, which every authenticated user may use
 		r.fail(fmt.Errorf("the API server forbids even discovery, as where the right to impersonate is missing: %w", err))
 	default:
 		if failure := clusterFailure(err); failure != nil {

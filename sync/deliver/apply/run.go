@@ -190,7 +190,7 @@ func (r *run) finish() Result {
 	if r.err == nil {
 		r.tidy()
 	} else {
-		// Not everything was looked at. What is gone is noticed next time.
+		// Not everything was checked. What is gone is noticed next time.
 		r.holder.needed = r.needed.with(r.holder.needed)
 		result.Inventory = inventory.Merge(r.request.Inventory, r.wanted())
 	}
@@ -243,8 +243,8 @@ func (r *run) publish(result Result) {
 	r.holder.applied.Store(v)
 }
 
-// tidy drops records of objects that are no longer wanted, watches that nobody needs, and what only
-// the last run waited for.
+// tidy drops records of objects that are no longer wanted, watches that are not needed, and what
+// only the last run waited for.
 func (r *run) tidy() {
 	wanted := make(map[recordKey]bool, len(r.items))
 	for _, it := range r.items {

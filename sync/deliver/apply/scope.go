@@ -18,9 +18,9 @@ import (
 // that would use it: the right may have been granted meanwhile.
 const retryDenied = 5 * time.Minute
 
-// retryLost is the time after which a watch that was forbidden is tried again although nobody asks:
-// an API server that restarts answers so until it knows all rights, and a right may be granted, which
-// nothing else tells. It doubles up to retryDenied.
+// retryLost is the time after which a watch that was forbidden is tried again without a request: an
+// API server that restarts answers so until it knows all rights, and no event says that a right was
+// granted. It doubles up to retryDenied.
 const retryLost = 30 * time.Second
 
 // cover makes sure that the objects of a kind are watched in some namespaces: everywhere at once
@@ -127,7 +127,7 @@ func (k *kind) lost(f *feed, err error, first bool) {
 func (k *kind) regainLater(lost *feed) { time.AfterFunc(lost.pause, func() { k.regain(lost) }) }
 
 // regain starts a watch in place of one that was refused; if it is refused too, lost has it tried
-// again. It does nothing if there is another by now, or nobody needs one any more.
+// again. It does nothing if there is another by now, or none is needed any more.
 func (k *kind) regain(lost *feed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,7 +136,7 @@ func (k *kind) regain(lost *feed) {
 	}
 }
 
-// allCovered reports whether every namespace that somebody delivers to is watched. The caller holds
+// allCovered reports whether every namespace that a holder delivers to is watched. The caller holds
 // the lock.
 func (k *kind) allCovered() bool {
 	for _, namespaces := range k.users {
@@ -223,7 +223,7 @@ func (k *kind) watchFully() {
 	k.restart()
 }
 
-// lookAnew shows the objects again to those who know their health from what the watches have shown.
+// lookAnew lists the objects again if their health is known from what the watches have shown.
 func (k *kind) lookAnew() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -232,7 +232,7 @@ func (k *kind) lookAnew() {
 	}
 }
 
-// restart starts the watches anew. The caller holds the lock.
+// restart starts the watches again. The caller holds the lock.
 func (k *kind) restart() {
 	for scope, f := range k.feeds {
 		if !f.State().Ended {
@@ -251,7 +251,7 @@ func (k *kind) stopNamespaces() {
 	}
 }
 
-// use records which namespaces a holder delivers to, and ends the watches of those that nobody
+// use records which namespaces a holder delivers to, and ends the watches of those that no holder
 // delivers to any more.
 func (k *kind) use(h *holder, namespaces map[string]bool) {
 	k.mu.Lock()
@@ -275,7 +275,7 @@ func (k *kind) use(h *holder, namespaces map[string]bool) {
 }
 
 // leave drops all that is known on behalf of a holder: what it applied, by name, and what it waits
-// for. It returns true if nobody uses the kind any more; its watches have ended then.
+// for. It returns true if the kind has no users any more; its watches have ended then.
 func (k *kind) leave(h *holder, applied []types.NamespacedName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -64,7 +64,7 @@ func (l *live) statusDiffers(other *live) bool {
 }
 
 // statusOf returns the status of an object if the object is the holder's, or nil if it is not
-// known. For an object that is gone, or belongs to somebody else by now, it is known that there is
+// known. For an object that is gone, or belongs to another owner by now, it is known that there is
 // none.
 func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
 	k.mu.Lock()

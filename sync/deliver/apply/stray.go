@@ -11,8 +11,8 @@ import (
 
 // survey looks for strays: objects with the mark of the owner that are neither wanted nor in the
 // inventory, because that was restored from a backup which is older than they are. They are looked for
-// once, among what the watches show by then, and from then on only those that were found are looked
-// at. They are named and not deleted: whoever may write an object can put a mark on it, and would
+// once, among what the watches show by then, and from then on only those that were found are checked.
+// They are named and not deleted: any user who may write an object can put a mark on it, and would
 // have it deleted with the rights of Waybill.
 func (r *run) survey() {
 	complete := !r.failed() && len(r.request.Unread) == 0 && len(usable(r.items)) == len(r.items)
@@ -63,8 +63,8 @@ func (r *run) marked() []recordKey {
 	return slices.DeleteFunc(found, func(key recordKey) bool { return keeping[key.kind.id(key.name).Key()] })
 }
 
-// marked returns the objects with a mark that we wrote: those that nobody wants to keep, and those that
-// the prune annotation keeps.
+// marked returns the objects with a mark that we wrote: strays, and those that the prune annotation
+// keeps.
 func (k *kind) marked(mark string) (strays, kept []types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *kind) marked(mark string) (strays, kept []types.NamespacedName) {
 	return strays, kept
 }
 
-// awaitStray registers a holder to be notified when a stray is gone, or belongs to somebody else. It
+// awaitStray registers a holder to be notified when a stray is gone, or belongs to another owner. It
 // returns false if that is so already.
 func (k *kind) awaitStray(name types.NamespacedName, h *holder) bool {
 	k.mu.Lock()

@@ -38,10 +38,10 @@ const writtenLimit = 10 * time.Second
 
 // Watch watches objects that Apply did not write, in addition to those that it did. Their present
 // state is taken to be right, unless Written says what is: Notify is called, and Observe reports it,
-// when one of them is deleted, created again, or loses a field that is managed by Helm to somebody
-// else. An object that is missing, and was not just written, is drift at once, without a Notify. A
-// second Watch replaces the first; for objects that were watched already, what was taken to be right
-// stays, so that an edit in between is not taken to be right. The warnings say what may not be
+// when one of them is deleted, created again, or loses a field that is managed by Helm to another
+// manager. An object that is missing, and was not just written, is drift at once, without a Notify.
+// A second Watch replaces the first; for objects that were watched already, what was taken to be
+// right stays, so that an edit in between is not taken to be right. The warnings say what may not be
 // watched, in a stable order; Notify is called when it is after all. An error says what could not be
 // watched for another reason; the rest is.
 func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) ([]manifest.Problem, error) {

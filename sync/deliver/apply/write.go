@@ -81,8 +81,8 @@ func (r *run) refusesOutdated(group string) bool {
 // absentVersion is a resource version that no object has: etcd's first revision is no write.
 const absentVersion = "1"
 
-// awaitGone registers the owner to be notified when the live object is gone, or belongs to somebody
-// else. It returns false if that is so already.
+// awaitGone registers the owner to be notified when the live object is gone, or belongs to another
+// owner. It returns false if that is so already.
 func (r *run) awaitGone(it *item) bool {
 	waiting := it.kind.awaitGone(it.name(), it.sight.live, r.holder)
 	if waiting && it.kind.denial(it.id.Namespace) != nil {
@@ -189,7 +189,7 @@ func (it *item) actionFor(applied *live) Action {
 	}
 }
 
-// conflict records that an object belongs to somebody else. If the object carries an owner mark
+// conflict records that an object belongs to another owner. If the object carries an owner mark
 // too, our owner is notified when it goes.
 func (r *run) conflict(it *item) {
 	live := it.sight.live

@@ -25,8 +25,8 @@ type Want struct {
 	Timeout time.Duration
 	// Every is after how long the job is repeated even if nothing seems to have changed; zero for never.
 	Every time.Duration
-	// LookedAt has objects that cannot be watched looked at by a job that began later. Without
-	// Options.LookEvery, nothing else has.
+	// LookedAt: objects that cannot be watched are checked by a job that begins after it. Without
+	// Options.LookEvery, nothing else checks them.
 	LookedAt time.Time
 }
 
@@ -43,12 +43,11 @@ type Delivery struct {
 	// state is what was last returned, and working the digest of the job that is under way; empty if none is.
 	state   State
 	working string
-	// told counts the changes by others and the arrivals that the cluster has told of, and heard is that
-	// count when the last job began.
+	// told counts the notifications of the cluster, of changes by others and of arrivals, and heard is
+	// that count when the last job began.
 	told  atomic.Int64
 	heard int64
-	// drifted says that something of that is still to be put right, as of the last Look, and drift which
-	// objects.
+	// drifted says that drift is still to be corrected, as of the last Look, and drift which objects.
 	drifted   bool
 	drift     []manifest.ID
 	conflicts conflicts
@@ -76,7 +75,7 @@ func (d *Delivery) String() string {
 
 func (d *Delivery) wake() { d.pool.options.Wake(d.owner) }
 
-// Use tells that a cluster can be used under an identity; base is the cluster as Waybill itself sees it.
+// Use says that a cluster can be used under an identity; base is the cluster as Waybill itself sees it.
 // If it is another one than before, or was engaged again, or could not be used meanwhile, everything is
 // due.
 func (d *Delivery) Use(found, base *cluster.Cluster) {
@@ -88,8 +87,8 @@ func (d *Delivery) Use(found, base *cluster.Cluster) {
 	d.cluster, d.applier = found, d.pool.join(d, found, base)
 }
 
-// Lose tells why the cluster cannot be used. It drops the job that is under way, and reports whether there
-// was one: how that fails is of no interest when the cluster is back. Since it may come back, its objects are
+// Lose says why the cluster cannot be used. It drops the job that is under way, and reports whether there was
+// one: how that fails is of no interest when the cluster is back. Since it may come back, its objects are
 // still watched.
 func (d *Delivery) Lose(why error) (dropped bool) {
 	dropped = d.drop()
@@ -191,7 +190,7 @@ func (d *Delivery) Due(w Want) bool {
 }
 
 // Set says what is wanted, and begins a job if one is due. While another is under way, it begins none:
-// its end wakes the owner.
+// its end enqueues the owner.
 func (d *Delivery) Set(w Want) State {
 	if d.every = w.Every; w.Work != nil && d.Due(w) {
 		d.begin(w)
@@ -210,7 +209,7 @@ func (d *Delivery) begin(w Want) {
 	})
 }
 
-// Retry makes what failed due at once, and begins its back-off anew.
+// Retry makes what failed due at once, and resets its back-off.
 func (d *Delivery) Retry() { d.retry = reconcile.Retry{At: time.Now()} }
 
 // Applier returns the applier of the cluster that is used, for Want.Work.

@@ -1,10 +1,10 @@
 // Package delivery keeps the objects of an owner in a cluster as the owner wants them.
 //
-// A Delivery is one owner in one cluster. A pass of the owner tells it whether the cluster can be used
-// (Use, Lose), has it take in what has happened since (Look), and says what is wanted (Set). It answers
-// with a State, and wakes the owner when that is worth another pass: a job has ended, somebody has changed
-// an object, something that was waited for is there, or it is time to try or to look again. So a pass
-// needs to know neither of jobs nor of times.
+// A Delivery is one owner in one cluster. A reconciliation of the owner says whether the cluster can be
+// used (Use, Lose), has it take in what has happened since (Look), and says what is wanted (Set). It
+// returns a State, and enqueues the owner when another reconciliation is worthwhile: a job has ended,
+// another client has changed an object, something that was waited for is there, or it is time to try or to
+// check again. So a reconciliation needs to know neither of jobs nor of times.
 //
 // A job brings the cluster to what is wanted. It is due when that differs from what was last tried, when
 // what failed is to be tried again, when objects have drifted, or when there is something that no watch
@@ -22,7 +22,7 @@
 //	                                                   └─────┴──────────────┴─────────────┴────────────┘
 //	                                                     Set: another digest, or from
 //	                                                     Failed: its back-off is over
-//	                                                     Waiting: it is there, or cannot be watched, and is looked at
+//	                                                     Waiting: it is there, or cannot be watched, and is checked
 //	                                                     Delivered: drift
 //	                                                     Contested: drift, after a pause
 //

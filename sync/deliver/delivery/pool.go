@@ -20,10 +20,10 @@ type Options struct {
 	Backoff func(failures int) time.Duration
 	// Drain lets jobs finish before the process ends; nil ends them with it.
 	Drain *reconcile.Drain
-	// Status is apply.Options.Status: owners for which it returns true are also woken when the status of an
-	// object changes. May be nil.
+	// Status is apply.Options.Status: owners for which it returns true are also enqueued when the status of
+	// an object changes. May be nil.
 	Status func(apply.Owner) bool
-	// LookEvery is how often objects that cannot be watched are looked at. Zero if the owners say when, by
+	// LookEvery is how often objects that cannot be watched are checked. Zero if the owners say when, by
 	// Want.LookedAt.
 	LookEvery time.Duration
 }
@@ -99,7 +99,7 @@ func (p *Pool) leave(d *Delivery, from *cluster.Cluster) {
 	}
 }
 
-// tell tells a delivery that others have changed one of its objects, or that what it waits for is there.
+// tell notifies a delivery that others have changed one of its objects, or that what it waits for is there.
 func (p *Pool) tell(v *view, owner apply.Owner) {
 	if user, found := v.users.Load(owner); found {
 		d := user.(*Delivery)

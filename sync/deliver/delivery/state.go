@@ -21,10 +21,10 @@ const (
 	Queued
 	// Working: a job is at work.
 	Working
-	// Failed: the last job did not bring everything about. It is repeated after a back-off, or when the
-	// cluster tells that it is worth another try.
+	// Failed: the last job did not bring everything about. It is repeated after a back-off, or when an
+	// event of the cluster makes another try worthwhile.
 	Failed
-	// Waiting: something has to be there, or gone, first. The cluster tells when it is.
+	// Waiting: something has to be there, or gone, first. An event of the cluster says when it is.
 	Waiting
 	// Delivered: the cluster has what was wanted, and is watched.
 	Delivered
@@ -49,7 +49,7 @@ type State struct {
 	Tried time.Time
 	// Applied is how many objects are applied, coarsely: of a job that is at work, as last shown.
 	Applied int
-	// Slow: a job takes long. The owner is woken when Applied changes.
+	// Slow: a job takes long. The owner is enqueued when Applied changes.
 	Slow bool
 	// Overdue: a job waits for its turn for long.
 	Overdue bool
@@ -60,7 +60,7 @@ type State struct {
 // Usable reports whether the cluster can be used.
 func (s State) Usable() bool { return s.Phase != Unavailable }
 
-// Busy reports whether a job is under way, whose end wakes the owner.
+// Busy reports whether a job is under way, whose end enqueues the owner.
 func (s State) Busy() bool { return s.Phase == Queued || s.Phase == Working }
 
 // Failed reports whether the last job did not bring everything about.
@@ -103,7 +103,7 @@ func (d *Delivery) phase(now time.Time) Phase {
 // turnPatience is how long a job may wait for its turn before it is Overdue.
 const turnPatience = 30 * time.Second
 
-// settle brings the state up to date, and has the owner woken when time changes it.
+// settle brings the state up to date, and has the owner enqueued when time changes it.
 func (d *Delivery) settle(now time.Time) State {
 	s := &d.state
 	s.Phase = d.phase(now)
@@ -124,7 +124,7 @@ func (d *Delivery) settle(now time.Time) State {
 	return *s
 }
 
-// next returns the time until another pass is worth it, whatever the cluster tells; zero if it is not.
+// next returns the time until another pass is worth it, apart from events of the cluster; zero if it is not.
 func (d *Delivery) next(now, over time.Time) time.Duration {
 	switch {
 	case d.state.Phase == Unavailable:

@@ -23,7 +23,7 @@ func BySnapshot(name string) string { return snapshotPrefix + name }
 // snapshotOf returns the name of the ApplicationSnapshot that is meant; false if it is an ApplicationRollback.
 func snapshotOf(name string) (string, bool) { return strings.CutPrefix(name, snapshotPrefix) }
 
-// Describe names who holds objects, for people.
+// Describe names the holder of an object, for a message.
 func Describe(by types.NamespacedName) string {
 	if name, ok := snapshotOf(by.Name); ok {
 		return v1alpha1.ApplicationSnapshotKind + " " + by.Namespace + "/" + name
@@ -31,8 +31,8 @@ func Describe(by types.NamespacedName) string {
 	return v1alpha1.ApplicationRollbackKind + " " + by.String()
 }
 
-// By returns the ApplicationRollback, or the ApplicationSnapshot, that an object says it is held by. Whoever
-// may edit the object can write that, so Holding decides.
+// By returns the ApplicationRollback, or the ApplicationSnapshot, that an object says it is held by. Any
+// user who may edit the object can write that, so Holding decides.
 func By(obj client.Object) (types.NamespacedName, bool) {
 	by := Parse(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 	return by, by.Name != ""

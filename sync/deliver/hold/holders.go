@@ -48,7 +48,7 @@ func NewHolders(client dynamic.Interface) *Holders {
 	return &Holders{client: client}
 }
 
-// Holding returns who holds an object, and what is known of the object there; nil if by does not hold
+// Holding returns the holder of an object, and what is known of the object there; nil if by does not hold
 // it. It sends no request if by cannot hold it, because it is in another namespace or the object in none. A
 // cluster that does not serve the kind has no holders.
 func (r *Holders) Holding(ctx context.Context, by types.NamespacedName, ref v1alpha1.ObjectReference) (*Holder, *v1alpha1.HeldObject, error) {

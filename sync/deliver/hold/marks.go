@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Marks are the annotations by which those who deliver objects know who holds them. Client must not read from
-// a cache.
+// Marks are the annotations that name the holder of an object for those who deliver it. Client must not read
+// from a cache.
 type Marks struct {
 	Client client.Client
 	// Manager is the field manager that writes them, and Value who holds: NAMESPACE/NAME.

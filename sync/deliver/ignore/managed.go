@@ -19,8 +19,8 @@ const (
 	valueKey = "v:"
 )
 
-// fields is a set of fields at one place of an object, in the format FieldsV1. Nil: nobody of those whose
-// set it is manages anything there. Empty: what is there is managed as a whole.
+// fields is a set of fields at one place of an object, in the format FieldsV1. Nil: none of the managers
+// whose set it is manages anything there. Empty: what is there is managed as a whole.
 type fields map[string]any
 
 // at returns the fields at a key.
@@ -32,7 +32,7 @@ func (f fields) at(key string) fields {
 	return below
 }
 
-// owners are the fields at one place that the manager in question has applied, and those of everybody else.
+// owners are the fields at one place that the manager in question has applied, and those of all other managers.
 type owners struct{ ours, others fields }
 
 func (o owners) at(key string) owners { return owners{o.ours.at(key), o.others.at(key)} }
@@ -79,7 +79,7 @@ func unite(all, more map[string]any) {
 }
 
 // itemOf returns the key in the sets that stands for an item of a list, and the item of the live list that
-// it stands for; found is false if nobody manages such an item. keyed reports whether the items of the
+// it stands for; found is false if no manager manages such an item. keyed reports whether the items of the
 // list are known by their keys or values at all.
 func (o owners) itemOf(item any, live []any) (key string, at int, found, keyed bool) {
 	for _, key := range o.itemKeys() {

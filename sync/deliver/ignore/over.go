@@ -12,7 +12,7 @@ import (
 // not changed. Of the fields that are named, those that others manage are left out, so that they are
 // given up; those that the manager alone has applied are as they are, because leaving them out would
 // remove them. What others have set to another value than applied is theirs alone. repeats reports whether
-// anything of the live object is applied again: if somebody sets that meanwhile, it is set back.
+// anything of the live object is applied again: if another manager sets that meanwhile, it is reverted.
 func (p *Pointers) ToApply(wanted map[string]any, live *unstructured.Unstructured, manager string) (applied map[string]any, repeats bool, err error) {
 	if p == nil {
 		return wanted, false, nil
@@ -160,7 +160,7 @@ func (at *place) asIs() (any, bool) {
 	return runtime.DeepCopyJSONValue(at.live), at.exists
 }
 
-// owned returns what the live object has that nobody else manages.
+// owned returns what the live object has that no other manager manages.
 func (at *place) owned() (any, bool) {
 	if at.inWhole {
 		return at.asIs()
@@ -171,7 +171,7 @@ func (at *place) owned() (any, bool) {
 	return at.alone()
 }
 
-// alone returns the part of the live object that we manage and nobody else does; false for none.
+// alone returns the part of the live object that only we manage; false for none.
 func (at *place) alone() (any, bool) {
 	if len(at.ours) == 0 {
 		if at.others != nil {

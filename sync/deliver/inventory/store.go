@@ -47,8 +47,8 @@ type remembered struct {
 
 // Load returns the objects of an inventory. If the inventory is kept in Secrets, they are read from
 // the owner's namespace; a Secret that is missing, or does not hold what was written, is an error: an
-// inventory with a gap would forget objects forever, and whoever may write Secrets there must not decide
-// what is deleted.
+// inventory with a gap would forget objects forever, and a user who may write Secrets there must not
+// decide what is deleted.
 func (s *Store) Load(ctx context.Context, c client.Client, owner client.Object, inventory v1alpha1.Inventory) ([]manifest.ID, error) {
 	if len(inventory.Secrets) == 0 {
 		return Decode(inventory.Entries)
@@ -191,8 +191,8 @@ func readSecret(ctx context.Context, c client.Client, owner client.Object, name 
 }
 
 // writeSecret creates a Secret. It overwrites one that was left behind by a run that ended before
-// the status named it, or by a deleted owner of that name. A Secret that belongs to somebody else
-// is not touched.
+// the status named it, or by a deleted owner of that name. A Secret of another owner is not
+// touched.
 func writeSecret(ctx context.Context, c client.Client, owner client.Object, name string, data []byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name},

@@ -1,6 +1,6 @@
-// Package healthrules has a process tell the health of objects by the rules that an operator keeps in a
-// ConfigMap of the system namespace, and follow them as they change. The rules are those of the cluster
-// that the process runs in, whatever clusters it drives.
+// Package healthrules has a process compute the health of objects by the rules that an operator keeps
+// in a ConfigMap of the system namespace, and follow them as they change. The rules are those of the
+// cluster that the process runs in, whatever clusters it drives.
 package healthrules
 
 import (
@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// patience is how long the rules are waited for at the start: without them, what is healthy by one
-	// of them would be told to be not, and then to be again.
+	// patience is how long the rules are waited for at the start: without them, an object that is
+	// healthy by one of them would be reported as unhealthy, and then as healthy again.
 	patience = 10 * time.Second
 	// pause is how long after a refusal the rules are asked for again: the right may have been granted.
 	pause = 5 * time.Minute
@@ -90,7 +90,7 @@ func (f *follower) Put(now *files) {
 	}
 }
 
-// tell says, once for each, which rules are left out.
+// tell logs, and emits as events, which rules are left out.
 func (f *follower) tell(now *files, err error) {
 	regarding := &corev1.ConfigMap{ObjectMeta: now.ObjectMeta}
 	for _, wrong := range split(err) {
@@ -101,7 +101,7 @@ func (f *follower) tell(now *files, err error) {
 	}
 }
 
-// maxTold is how many rules that are wrong are told of one by one.
+// maxTold is how many invalid rules are reported one by one.
 const maxTold = 10
 
 func split(err error) []error {

@@ -1,3 +1,3 @@
-// Package turns has those wait for each other who use something of which there is not enough for all at
-// once, and lets nobody who wants much of it keep the others waiting for all of that.
+// Package turns limits how many users a resource has at a time, and shares it fairly: a user with much
+// to do does not keep the others waiting until all of that is done.
 package turns

@@ -6,28 +6,29 @@ import (
 	"sync"
 )
 
-// Turns lets no more than so many do something at a time. Who waits is served in order of arrival among
-// those that do it for the same, and these by turns: what one of them has to do, however much that is,
-// keeps others waiting for one turn each time, and not for all.
+// Turns is a semaphore that is shared fairly. Each turn is taken for someone, such as a namespace: they
+// are served in rotation, and the waiters of each in order of arrival. So one with many waiters keeps
+// the others waiting for one turn each time, and not for all.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// even is true if nobody takes more turns than they leave free.
+	// even is true if each may hold at most as many turns as it leaves free.
 	even bool
-	// held counts the turns that are taken, by whom it is for.
+	// held counts the turns that are taken, by whom they are for.
 	held map[string]int
-	// waiting are those who wait, by whom it is for. order has each of these once, who is next first.
+	// waiting has the waiters, by whom the turn is for. order has each of these once, the next one first.
 	waiting map[string][]chan struct{}
 	order   []string
 }
 
-// New returns Turns of which n can be taken at a time, whoever they are for.
+// New returns Turns of which n can be taken at a time, no matter for whom.
 func New(n int) *Turns {
 	return &Turns{free: n, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
 }
 
-// NewEven returns Turns of which n can be taken at a time. Nobody takes more of them than they leave free,
-// unless there is but one: who comes later finds some, even if the others never give theirs back.
+// NewEven returns Turns of which n can be taken at a time. No more of them are taken for one than are left
+// free, unless there is only one: there are some for those that come later, even if the others never
+// release theirs.
 func NewEven(n int) *Turns {
 	t := New(n)
 	t.even = true
@@ -64,7 +65,7 @@ func (t *Turns) TryAcquire(whom string) bool {
 	return true
 }
 
-// Release gives a turn that was theirs to who is next.
+// Release gives a turn that was theirs to the next waiter.
 func (t *Turns) Release(whom string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +102,7 @@ func (t *Turns) enter(whom string, ready chan struct{}) {
 	t.serve() // a turn may have come free since
 }
 
-// leave takes out who does not wait any longer, or gives the turn back that it has got meanwhile.
+// leave removes a waiter that does not wait any longer, or gives the turn back that it has got meanwhile.
 func (t *Turns) leave(whom string, ready chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +134,7 @@ func (t *Turns) serve() {
 	}
 }
 
-// keep sets who waits. The caller holds the lock.
+// keep sets the waiters. The caller holds the lock.
 func (t *Turns) keep(whom string, waiting []chan struct{}) {
 	if len(waiting) == 0 {
 		delete(t.waiting, whom)

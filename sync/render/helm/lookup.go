@@ -51,7 +51,7 @@ type provider struct {
 	asked  int
 }
 
-// GetClientFor returns what answers lookups of a kind. Whether that has namespaces is up to who answers.
+// GetClientFor returns what answers lookups of a kind. Whether that has namespaces is up to the Lookup.
 func (p *provider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	return looked{provider: p, query: Query{APIVersion: apiVersion, Kind: kind}}, true, nil
 }

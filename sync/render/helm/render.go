@@ -44,7 +44,7 @@ type Options struct {
 	// Cluster is where the template function lookup reads; nil if it finds nothing.
 	Cluster *rest.Config
 	// Time is how long the chart may be rendered, without the time that it waits for others. In this
-	// process, only the context bounds that. Default: up to who renders it, who may also allow less.
+	// process, only the context bounds that. Default: up to the renderer, which may also allow less.
 	Time time.Duration
 }
 

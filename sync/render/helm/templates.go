@@ -170,7 +170,7 @@ func Validate(c *chart.Chart, values map[string]any) (*Checked, error) {
 	return checked, check(texts)
 }
 
-// check rejects manifests that nobody could parse without much memory, which Helm does several times.
+// check rejects manifests that take much memory to parse, which Helm does several times.
 func check(texts []named) error {
 	total, most := 0, 0
 	for _, t := range texts {

@@ -21,7 +21,7 @@ const (
 	DefaultTime      = 2 * time.Minute
 )
 
-// unused is how long a process is kept that nobody needs.
+// unused is how long an idle process is kept.
 const unused = time.Minute
 
 // Options bound a Builder. Zero fields take the defaults.
@@ -98,7 +98,7 @@ func (b *Builder) limit(other time.Duration) time.Duration {
 }
 
 // do renders a task. The error is a *fault, if it is what the renderer itself returned; the failure of an
-// answer; errMemory, errStack or errTime; that of ctx; or one that is nobody's fault.
+// answer; errMemory, errStack or errTime; that of ctx; or an internal one, with another cause.
 func (b *Builder) do(ctx context.Context, t task) error {
 	whom := render.TermsOf(ctx).For
 	err := b.inTurn(ctx, t, func(giveUp context.CancelCauseFunc) func() { return b.hurry(whom, giveUp) })

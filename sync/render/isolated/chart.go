@@ -24,7 +24,7 @@ const (
 // Render renders the templates of a chart, as helm.Templates does, with the lookups of the cluster that
 // the options name. In addition, a chart that takes more time or memory than it may, or fills its stack,
 // is an ErrRender. If ctx ends first, so does the rendering, and the error says so; other errors are
-// those of the cluster, or nobody's fault.
+// those of the cluster, or internal.
 func (b *Builder) Render(ctx context.Context, c *chart.Chart, o helm.Options) (*helm.Rendered, error) {
 	r := &rendering{chart: c, options: o, limit: b.limit(o.Time)}
 	if err := b.render(ctx, r); err != nil {

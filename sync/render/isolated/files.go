@@ -5,8 +5,8 @@ import (
 	"io/fs"
 )
 
-// files is the repository in the process that builds: it asks the other one. It keeps what it was told
-// of files, which do not change during a build, and which kustomize asks for again and again.
+// files is the repository in the process that builds: it asks the other one. It caches the answers, as
+// files do not change during a build, and kustomize asks for them again and again.
 type files struct {
 	ask   func(question) reply
 	known map[question]reply

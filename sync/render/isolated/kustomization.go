@@ -150,7 +150,7 @@ func content(root fs.FS, name string) (r reply, err error) {
 	return r, err
 }
 
-// build builds a kustomization in the process that is there for it, and tells the result.
+// build builds a kustomization in the process that is there for it, and sends the result.
 func build(root files, dir string, tell func(turn)) {
 	objects, problems, err := kustomize.Render(context.Background(), root, dir, kustomize.Options{})
 	if err != nil {

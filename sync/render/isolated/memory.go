@@ -10,7 +10,7 @@ import (
 const (
 	// exitMemory is the exit code of a process that took too much memory.
 	exitMemory = 3
-	// sampling is how often a process looks at how much memory it takes. Within that time it can write
+	// sampling is how often a process checks how much memory it takes. Within that time it can write
 	// to some ten MiB more.
 	sampling = 10 * time.Millisecond
 	// releaseAbove is how much of its memory a process may keep between two tasks, as a fraction.

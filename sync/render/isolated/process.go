@@ -157,7 +157,7 @@ type verdict struct {
 	line []byte
 }
 
-// lineBytes is how much of a line a verdict looks at.
+// lineBytes is how much of a line a verdict reads.
 const lineBytes = 1 << 10
 
 // Write implements io.Writer.

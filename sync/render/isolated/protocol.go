@@ -116,8 +116,8 @@ func decode(o *object) (manifest.Object, error) {
 	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, File: o.File}, nil
 }
 
-// fault is an error on its way to the other process. It is what the error was, as far as anybody asks
-// for that.
+// fault is an error on its way to the other process. It preserves what the error is, as far as
+// callers ask for that.
 type fault struct {
 	Text string
 	Is   int

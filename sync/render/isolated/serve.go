@@ -34,7 +34,7 @@ func serve(in io.Reader, out io.Writer) {
 	}
 }
 
-// must ends a process that nobody listens to any more.
+// must ends a process that has lost the other end of its pipes.
 func must(err error) {
 	if err != nil {
 		os.Exit(1)
@@ -64,7 +64,7 @@ func (s *server) perform(r request) {
 	s.tell(turn{End: true})
 }
 
-// render renders a chart, or checks its values, and tells the result.
+// render renders a chart, or checks its values, and sends the result.
 func (s *server) render(r *chartRequest) (err error) {
 	defer func() {
 		if crash := recover(); crash != nil {
@@ -104,7 +104,7 @@ func (s *server) render(r *chartRequest) (err error) {
 	return nil
 }
 
-// validate checks values, and tells the CRDs.
+// validate checks values, and sends the CRDs.
 func (s *server) validate(c *chart.Chart, values map[string]any) error {
 	checked, err := helm.Validate(c, values)
 	s.warn(checked.Warnings)

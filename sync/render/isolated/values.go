@@ -96,7 +96,7 @@ func (p packed) add(key string, value any) (_ packed, err error) {
 	return append(p, n), nil
 }
 
-// unpackMap undoes packMap. What nobody has packed is no values.
+// unpackMap undoes packMap. Anything else becomes no values.
 func (p packed) unpackMap() map[string]any {
 	values, _ := p.take().(map[string]any)
 	return values

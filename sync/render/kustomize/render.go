@@ -45,7 +45,7 @@ func File(fsys fs.FS, dir string) string {
 // partial results.
 //
 // The error is for faults that leave the result in doubt, above all a file system that cannot be
-// read now, and for a ctx that has ended, which is looked at before each file: a build cannot be
+// read now, and for a ctx that has ended, which is checked before each file: a build cannot be
 // interrupted. Render may be called concurrently.
 func Render(ctx context.Context, fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
 	view := &view{fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, generated: make(map[string]content)}

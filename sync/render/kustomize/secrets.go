@@ -15,7 +15,7 @@ import (
 
 // conceal rejects what is wrong with the patches and the generators of a kustomization where kustomize
 // would repeat their content, which may be that of a Secret. It notes the files of generators, which
-// are looked at once they are read.
+// are checked once they are read.
 func (v *view) conceal(kustomization string, k *types.Kustomization) error {
 	//nolint:staticcheck // deprecated fields are read as any other
 	for at, list := range map[string][]types.Patch{"patches": k.Patches, "patchesJson6902": k.PatchesJson6902} {

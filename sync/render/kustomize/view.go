@@ -143,7 +143,7 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// file looks at a file that kustomize reads.
+// file checks a file that kustomize reads.
 func (v *view) file(name string, content []byte) error {
 	if v.generated[name]&lines != 0 {
 		if err := checkLines(name, content); err != nil {

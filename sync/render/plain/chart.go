@@ -18,8 +18,8 @@ const ChartMessage = "the folder is a Helm chart, and is not applied as manifest
 // kindOfManifest is in a manifest of that name, and not in what describes a chart.
 var kindOfManifest = regexp.MustCompile(`(?m)^["']?kind["']?[ \t]*:`)
 
-// chart reports whether a directory holds a Helm chart, and tells that. Its templates are no manifests,
-// although some may look like it. A Chart.yaml that is ignored makes no chart.
+// chart reports whether a directory holds a Helm chart, and notifies the options of it. Its templates
+// are no manifests, although some may look like it. A Chart.yaml that is ignored makes no chart.
 func (r *renderer) chart(dir string, entries []fs.DirEntry) (bool, error) {
 	name := path.Join(dir, chartFile)
 	for _, e := range entries {

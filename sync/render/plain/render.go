@@ -28,8 +28,8 @@ type Options struct {
 	// Kustomization renders a directory below the root that holds a kustomization, given its
 	// slash-separated path in the file system. If it is nil, such a directory is a Problem.
 	Kustomization func(dir string) ([]manifest.Object, []manifest.Problem, error)
-	// Chart is told of a directory that holds a Helm chart, of which nothing is rendered. If it is nil,
-	// such a directory is a Problem.
+	// Chart is called with a directory that holds a Helm chart, of which nothing is rendered. If it is
+	// nil, such a directory is a Problem.
 	Chart func(dir string)
 	// Limits bound what is accepted; zero fields take the default.
 	Limits Limits
@@ -44,7 +44,7 @@ type Options struct {
 // The error is for faults that leave the whole result in doubt: a file system that cannot be read
 // now (as opposed to a file that does not exist, that the file system refuses as invalid, or that
 // may not be read: those are Problems), more objects or bytes in total than allowed, or a ctx that
-// has ended, which is looked at before each directory, file and document.
+// has ended, which is checked before each directory, file and document.
 func Render(ctx context.Context, fsys fs.FS, opts Options) ([]manifest.Object, []manifest.Problem, error) {
 	r := &renderer{ended: ctx.Err, fsys: fsys, opts: opts, limits: opts.Limits.orDefault(), ignore: newIgnorer(opts.Ignore)}
 	r.decoders.SetLimit(runtime.GOMAXPROCS(0))

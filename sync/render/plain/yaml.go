@@ -137,7 +137,7 @@ func identify(object *yaml.Node) manifest.ID {
 	}
 }
 
-// field returns the value of a key; nil if there is none, or if it cannot be told which of several is
+// field returns the value of a key; nil if there is none, or if it is ambiguous which of several is
 // meant.
 func field(object *yaml.Node, key string) *yaml.Node {
 	if object == nil || object.Kind != yaml.MappingNode {

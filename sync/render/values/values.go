@@ -22,16 +22,16 @@ type Input struct {
 	Version      *v1alpha1.ApplicationVersion
 	Installation *v1alpha1.ApplicationInstallation
 
-	// Account is the ServiceAccount that the installation acts as. Without one, whoever can change an
-	// object that valuesFrom names would decide what is installed with Waybill's own rights, so only
-	// protected objects are used.
+	// Account is the ServiceAccount that the installation acts as. Without one, a user who can change
+	// an object that valuesFrom names would decide what is installed with Waybill's own rights, so
+	// only protected objects are used.
 	Account string
 }
 
 // Object is a Secret or a ConfigMap.
 type Object struct {
 	Data map[string][]byte
-	// Protected says that only those may change it who may install: it has the label
+	// Protected says that only users who may install may change it: it has the label
 	// v1alpha1.ValuesLabel with the value v1alpha1.ValuesProtected.
 	Protected bool
 }

@@ -1,3 +1,3 @@
-// Package address decides which servers sources may be on, so that whoever writes a URL reaches
-// nothing that answers only this machine.
+// Package address decides which servers sources may be on, so that a user who writes a URL cannot
+// reach a service that only this machine can reach.
 package address

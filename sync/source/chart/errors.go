@@ -33,7 +33,7 @@ func errTooLarge(what, field string, limit int64) error {
 	return fmt.Errorf("%w: %s exceeds the limit of %d (%s)", ErrInvalidChart, what, limit, field)
 }
 
-// errUnencrypted refuses to send credentials where everybody on the way could read them.
+// errUnencrypted refuses to send credentials over an unencrypted connection.
 func errUnencrypted(host, instead string) error {
 	return fmt.Errorf("%w: credentials are never sent over http, as %s would get them; %s, or name no credentials",
 		ErrInvalidReference, host, instead)

@@ -25,8 +25,8 @@ type indexEntry struct {
 }
 
 // parseIndex reads an index, JSON or YAML, piece by piece: a decoded document takes many times its
-// size, of which we need little, and anybody may have written it. Only an index that is written
-// otherwise than Helm and the known servers do is decoded as a whole, and then it must be small.
+// size, of which we need little, and it is not trusted. Only an index that is written otherwise
+// than Helm and the known servers do is decoded as a whole, and then it must be small.
 func parseIndex(doc io.ReadSeeker, limits Limits) (*index, error) {
 	readers, err := readersOf(doc)
 	if err != nil {
@@ -66,8 +66,8 @@ type unusualIndex struct{ err error }
 
 func (u *unusualIndex) Error() string { return u.err.Error() }
 
-// readersOf tells JSON and YAML in flow style from YAML in lines, by how the content begins, and returns
-// what to read it with: the second one where the first finds it unusual.
+// readersOf distinguishes JSON and YAML in flow style from YAML in lines, by how the content begins, and
+// returns what to read it with: the second one where the first finds it unusual.
 func readersOf(doc io.Reader) ([]func(io.Reader, *indexBuilder) error, error) {
 	r := bufio.NewReader(doc)
 	err := skipPreamble(r)

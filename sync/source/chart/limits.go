@@ -18,7 +18,7 @@ type Limits struct {
 	// Files is how many files one chart may hold, including those of the charts inside it.
 	Files int64
 	// Values is how many values the files hold that are decoded, such as values.yaml and Chart.yaml,
-	// including those of the charts inside a chart, as far as that can be told without decoding them.
+	// including those of the charts inside a chart, as far as that is known without decoding them.
 	Values int64
 	// IgnoreBytes is the largest .helmignore: each of its patterns is compared with each file.
 	IgnoreBytes int64

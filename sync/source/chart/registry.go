@@ -159,7 +159,7 @@ func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor
 		if layer.MediaType != registry.ChartLayerMediaType && layer.MediaType != registry.LegacyChartLayerMediaType {
 			continue
 		}
-		// Nobody else checks it: to the client of the registry it is any text.
+		// It is not checked elsewhere: to the client of the registry it is any text.
 		if !digestForm.MatchString(layer.Digest.String()) {
 			return nil, fmt.Errorf("%w: digest of the archive of %s is not a SHA-256 digest in lower case", ErrInvalidChart, address)
 		}

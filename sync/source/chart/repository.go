@@ -162,7 +162,7 @@ func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Cre
 }
 
 // settled is how old an index must be before its time says whether it has changed since: times have whole
-// seconds, and the clocks of a server and of who writes its files may differ.
+// seconds, and the clocks of a server and of the machine that writes its files may differ.
 const settled = time.Minute
 
 // lastModified returns the time of an index; empty if another index may have the same.

@@ -9,8 +9,8 @@
 // mirror that is damaged, or has collected too many packs, is replaced by a fresh one beside it and
 // removed when its last reader closes. A commit that lacks something after that too is taken for one
 // that the server does not send as a whole, and is not fetched again for a day. When the disk space
-// of the Store is used up, the mirrors that nobody uses make room. A process that is killed leaves at
-// worst a temporary directory, which the next NewStore removes.
+// of the Store is used up, unused mirrors are removed. A process that is killed leaves at worst a
+// temporary directory, which the next NewStore removes.
 //
 // Nothing that a server or a repository says is trusted: sizes, counts and depths are limited (see
 // Limits), symbolic links resolve only inside the repository, and errors never carry credentials.

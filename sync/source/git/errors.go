@@ -29,8 +29,7 @@ var (
 	ErrInvalid = errors.New("invalid git source")
 	// ErrAuthentication: the server refused the credentials, or requires some.
 	ErrAuthentication = errors.New("authentication failed")
-	// ErrRepositoryNotFound: the server knows no such repository, or hides it
-	// from these credentials.
+	// ErrRepositoryNotFound: the server has no such repository, or hides it from these credentials.
 	ErrRepositoryNotFound = errors.New("repository not found")
 	// ErrRefNotFound: the repository has no such branch, tag, reference or commit, or does not
 	// serve the commit.

@@ -10,7 +10,8 @@ import (
 )
 
 // flights lets concurrent callers of the same thing share one call. A call continues for as long as
-// one of its callers waits, whoever started it; every caller returns when its own context ends.
+// one of its callers waits, no matter which of them started it; every caller returns when its own
+// context ends.
 type flights[V any] struct {
 	// fresh makes a caller share only calls that begin after it has asked, so that the answer is
 	// never older than the question. Callers that find a call under way share the next one.
@@ -108,7 +109,7 @@ func (g *flights[V]) start(key string, f *flight[V]) {
 }
 
 // guarded runs the call and turns a panic into an error: what servers say and repositories hold was
-// written by others, and in this goroutine nobody else recovers.
+// written by others, and nothing else recovers in this goroutine.
 func (f *flight[V]) guarded() (value V, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -7,8 +7,8 @@ import "fmt"
 type Limits struct {
 	// MirrorBytes is the size of all packs of one mirror on disk.
 	MirrorBytes int64
-	// StoreBytes is the size of all mirrors of a Store on disk. Where it does not suffice, mirrors
-	// that nobody uses are removed, the least recently used first.
+	// StoreBytes is the size of all mirrors of a Store on disk. Where it does not suffice, unused
+	// mirrors are removed, the least recently used first.
 	StoreBytes int64
 	// FileBytes is the size of one file. If the server supports it, larger files are not even
 	// transferred, and only reading them fails. Otherwise the fetch fails, since a pack can be

@@ -46,7 +46,7 @@ func isBranchOrTag(name string) bool {
 
 const (
 	hexBytes = 40
-	// peeledMark follows the name of a tag where the object is told that it points to.
+	// peeledMark follows the name of a tag on the line of the object that it points to.
 	peeledMark = "^{}"
 )
 

@@ -49,7 +49,7 @@ type mirror struct {
 	mu sync.Mutex
 	// current is nil until the first fetch.
 	current *generation
-	// suspects are the commits of which something could not be read lately.
+	// suspects are the commits of which something could not be read recently.
 	suspects map[plumbing.Hash]suspicion
 
 	// calls and used are guarded by the Store: calls is the number of calls under way, and used is
@@ -154,7 +154,7 @@ type suspicion struct {
 const mendAgain = 24 * time.Hour
 
 // noted returns the error of a read of a commit. If the mirror is damaged, the next open does not
-// find the commit, so that the mirror is replaced. If the commit was replaced lately for the same
+// find the commit, so that the mirror is replaced. If the commit was replaced recently for the same
 // reason, the disk is not to blame: the error is ErrMalformed then, and the mirror stays.
 func (m *mirror) noted(commit plumbing.Hash, g *generation, err error) error {
 	if !errors.Is(err, ErrCorrupt) {
@@ -302,7 +302,7 @@ func (m *mirror) list(ctx context.Context, w wanted) (*packp.AdvRefs, error) {
 	return adv, s.Close()
 }
 
-// idle reports whether no tree is open, and no fetch under way that nobody waits for any more.
+// idle reports whether no tree is open, and no fetch under way, not even one without waiters.
 func (m *mirror) idle() bool {
 	if len(m.writing) > 0 {
 		return false

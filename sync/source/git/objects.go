@@ -167,7 +167,7 @@ func (o *objects) failed(what string, hash plumbing.Hash, err error) error {
 }
 
 // lock begins a read, which the caller ends by unlocking mu. A caller that reads on while another
-// closes its tree is told so: nothing is wrong with the mirror.
+// closes its tree gets fs.ErrClosed: nothing is wrong with the mirror.
 func (o *objects) lock() error {
 	o.mu.Lock()
 	if o.closed {

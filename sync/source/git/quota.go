@@ -40,7 +40,7 @@ func newQuota(most int64, weigh func() (int64, error), shed func(int64) int64) (
 	return &quota{most: most, full: full, weigh: weigh, shed: shed, used: used}, err
 }
 
-// take makes room for bytes that are about to be written, at the expense of what nobody uses.
+// take makes room for bytes that are about to be written, at the expense of unused mirrors.
 func (q *quota) take(bytes int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,8 +99,8 @@ func weigh(dir string) (int64, error) {
 	return total, err
 }
 
-// shed removes mirrors that nobody uses, the least recently used first, until they have given up
-// that many bytes, and returns how many they did. What cannot be removed stays.
+// shed removes unused mirrors, the least recently used first, until they have given up that many
+// bytes, and returns how many they did. What cannot be removed stays.
 func (s *Store) shed(bytes int64) int64 {
 	freed := int64(0)
 	for _, key := range s.leastRecent() {
@@ -121,7 +121,7 @@ func (s *Store) shed(bytes int64) int64 {
 }
 
 // leastRecent lists the directories of the mirrors, the least recently used first: before all, what
-// an earlier process left and nobody has asked for yet.
+// an earlier process left and was not requested yet.
 func (s *Store) leastRecent() []string {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

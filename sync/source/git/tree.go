@@ -59,7 +59,7 @@ func (t *Tree) Revision() Revision {
 	return t.revision
 }
 
-// Commit is what a commit says of itself. It is what its author wrote, and nobody has checked it.
+// Commit is what a commit says of itself. It is what its author wrote, and it is not verified.
 type Commit struct {
 	// Author is a name; AuthoredAt is when they say that they wrote it.
 	Author     string
@@ -68,7 +68,7 @@ type Commit struct {
 	Message string
 }
 
-// maxCommitText bounds what is told of a commit.
+// maxCommitText bounds what is kept of the message of a commit.
 const maxCommitText = 4 << 10
 
 // Commit returns what the commit of the tree says of itself.

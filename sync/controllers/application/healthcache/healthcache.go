@@ -64,7 +64,7 @@ type Cache struct {
 	mu      sync.Mutex
 	entries map[tracker.Ref]*entry
 	lanes   map[schema.GroupVersionResource]*lane
-	// looking bounds how many looks at Pods there are at a time.
+	// looking bounds how many lists of Pods there are at a time.
 	looking chan struct{}
 	// listings is how many kinds are being read in pages. It is bounded, and so is memory.
 	listings int

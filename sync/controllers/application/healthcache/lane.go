@@ -130,7 +130,7 @@ func (l *lane) any() (tracker.Ref, bool) {
 // worthListing reports whether a list answers the open queries, of which ref is one, with less effort,
 // and in which namespace; empty means all namespaces. If as many kinds as may be are being listed,
 // this one is read one by one meanwhile, instead of waiting for servers that may hang. It is asked
-// before every read, so it must not look at all that is open. The caller holds the lock.
+// before every read, so it must not iterate over all that is open. The caller holds the lock.
 func (l *lane) worthListing(ref tracker.Ref) (namespace string, worth bool) {
 	if len(l.open) < listThreshold || time.Since(l.listed) < listPause || l.cache.listings == maxListings {
 		return "", false

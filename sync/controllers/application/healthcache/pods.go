@@ -11,31 +11,31 @@ import (
 	"waybill.dev/waybill/sync/health"
 )
 
-// looks are the pauses before each look at the Pods of a workload that is not well: an image that
-// cannot be pulled, say, changes its Pods but not the workload, so that nothing would tell. After the
-// last one, they are looked at again when the workload changes.
+// looks are the pauses before each list of the Pods of a workload that is not healthy: an image that
+// cannot be pulled, say, changes its Pods but not the workload, so there would be no event. After the
+// last one, they are listed again when the workload changes.
 var looks = []time.Duration{3 * time.Second, 20 * time.Second, 2 * time.Minute}
 
 const (
-	// podsPerLook is how many Pods of a workload are looked at.
+	// podsPerLook is how many Pods of a workload are listed.
 	podsPerLook = 20
-	// looksAtATime is how many workloads have their Pods looked at at a time.
+	// looksAtATime is for how many workloads Pods are listed at a time.
 	looksAtATime = 4
 )
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// pods is what is known of the Pods of a workload that is not well. It is guarded by the lock of Cache.
+// pods is what is known of the Pods of a workload that is not healthy. It is guarded by the lock of Cache.
 type pods struct {
 	// problem is what is wrong with them, as far as they say.
 	problem string
-	// next is the timer of the next look, if there is one.
+	// next is the timer of the next list, if there is one.
 	next *time.Timer
 	// looks counts those that were scheduled: only the last of them is still wanted.
 	looks int
 }
 
-// end forgets what the Pods have said, and looks at them no more.
+// end forgets what the Pods have said, and does not list them any more.
 func (p *pods) end() {
 	if p.next != nil {
 		p.next.Stop()
@@ -56,8 +56,8 @@ func (e *entry) told() Result {
 	return told
 }
 
-// follow has the Pods of a workload looked at while it is not well, from now on at the pauses of looks.
-// What they said before stays until then, so that it does not come and go with each version.
+// follow lists the Pods of a workload while it is not healthy, from now on at the pauses of looks. What
+// they said before stays until then, so that it does not flap with each version.
 func (c *Cache) follow(q Query, result Result, object *unstructured.Unstructured) {
 	if result.Status != health.InProgress && result.Status != health.Failed {
 		return
@@ -86,7 +86,7 @@ func (c *Cache) lookLater(q Query, selector string, look int) {
 	}
 }
 
-// look looks at the Pods of a workload, unless another look was scheduled meanwhile. One that fails says
+// look lists the Pods of a workload, unless another list was scheduled meanwhile. One that fails says
 // nothing: the identity that is used may lack the right to list Pods.
 func (c *Cache) look(q Query, selector string, look, number int) {
 	select {
@@ -120,7 +120,7 @@ func (c *Cache) look(q Query, selector string, look, number int) {
 	}
 }
 
-// expects returns the entry of an object if that look at its Pods is still wanted, else nil. The caller
+// expects returns the entry of an object if that list of its Pods is still wanted, else nil. The caller
 // holds the lock.
 func (c *Cache) expects(q Query, number int) *entry {
 	if e := c.entries[q.Ref]; e != nil && e.uid == q.UID && e.pods.looks == number {

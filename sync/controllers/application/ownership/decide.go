@@ -92,7 +92,7 @@ func (o *Owners) owners(object *tracker.Object, app *membership.Application) (ow
 		case app != nil && reference.UID == app.UID && app.Ownership == v1alpha1.OwnershipOwn:
 			gives = false // it has it already
 		case o.byUID(reference.UID) != nil:
-			continue // to an Application that it is no component of, or that does not own
+			continue // to an Application of which it is not a component, or that does not own
 		case gives && reference.Name == app.Key.Name:
 			continue // to a former Application of this name
 		}
@@ -104,7 +104,7 @@ func (o *Owners) owners(object *tracker.Object, app *membership.Application) (ow
 	return append(owners, metav1.OwnerReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind,
 		Name: app.Key.Name, UID: app.UID,
-		Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // nobody has to wait for an Application to be deleted
+		Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // deleting the Application does not wait for it
 	}), app
 }
 

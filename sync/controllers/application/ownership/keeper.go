@@ -30,7 +30,7 @@ const (
 	writeLimit = 30 * time.Second
 	// firstRetry and lastRetry bound the wait after a failed write.
 	firstRetry, lastRetry = time.Second, 2 * time.Minute
-	// Up to calm writes of one object within period are no sign that somebody undoes them.
+	// Up to calm writes of one object within period are no sign that another client reverts them.
 	calm   = 4
 	period = time.Minute
 )
@@ -45,7 +45,7 @@ type Options struct {
 	Changed func(types.NamespacedName)
 }
 
-// Keeper looks at objects, and writes the changes that they need. It is safe for concurrent use.
+// Keeper reconciles objects, and writes the changes that they need. It is safe for concurrent use.
 type Keeper struct {
 	options Options
 	queue   workqueue.TypedRateLimitingInterface[tracker.Ref]
@@ -57,12 +57,12 @@ type Keeper struct {
 	// to the objects that it contends for.
 	contested map[tracker.Ref][]types.NamespacedName
 	claims    map[types.NamespacedName]sets.Set[tracker.Ref]
-	// writes counts the writes of an object, to notice that somebody undoes them.
+	// writes counts the writes of an object, to detect that another client reverts them.
 	writes map[tracker.Ref]spell
-	// denied holds where writes were denied lately.
+	// denied holds where writes were denied recently.
 	denied map[place]denial
 	// giving counts, for each Application, the references to it that are being written; awaited says
-	// whether somebody was told of them, and so waits.
+	// whether Giving has returned true for it, so that its caller waits.
 	giving  map[types.UID]int
 	awaited map[types.UID]bool
 }
@@ -89,7 +89,7 @@ func New(options Options) *Keeper {
 	}
 }
 
-// Look schedules a look at an object.
+// Look enqueues an object.
 func (k *Keeper) Look(ref tracker.Ref) { k.queue.Add(ref) }
 
 // Problem returns why the object could not be written, or nil if nothing prevented that.
@@ -128,7 +128,7 @@ func (k *Keeper) Giving(app types.UID) bool {
 	return giving
 }
 
-// Run looks at objects until ctx ends. It must be called only once, after Owners have all
+// Run reconciles objects until ctx ends. It must be called only once, after Owners have all
 // Applications: only then is it known which of them match an object.
 func (k *Keeper) Run(ctx context.Context) {
 	var workers sync.WaitGroup
@@ -258,7 +258,7 @@ func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource
 var errUndone = errors.New("another field manager keeps reverting it; corrections back off; see its metadata.managedFields")
 
 // undone returns how long to wait before an object is written again; more than zero if it was
-// written too often lately, which means that somebody undoes the writes.
+// written too often recently, which means that another client reverts the writes.
 func (k *Keeper) undone(ref tracker.Ref) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -280,7 +280,7 @@ func (k *Keeper) count(ref tracker.Ref) {
 	k.writes[ref] = s
 }
 
-// note records the result of a look at an object, and notifies the Applications that it concerns.
+// note records the result for an object, and notifies the Applications that it concerns.
 func (k *Keeper) note(object *tracker.Object, err error) {
 	k.mu.Lock()
 	before := k.problems[object.Ref]

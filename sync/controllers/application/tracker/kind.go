@@ -64,7 +64,7 @@ type kind struct {
 	gk      schema.GroupKind
 	users   sets.Set[types.NamespacedName]
 	state   State
-	// ended: the kind was dropped because nobody wanted it any more.
+	// ended: the kind was dropped because it had no users left.
 	ended bool
 
 	// resolving: a goroutine is finding the resource of the kind; again: it must be found once more
@@ -251,7 +251,7 @@ func (k *kind) start() {
 	s.feed.Start(k.tracker.ctx)
 }
 
-// leave drops the kind if nobody wants it any more. It reports the kind's objects as gone, so that
+// leave drops the kind if it has no users left. It reports the kind's objects as gone, so that
 // others drop what they keep of them, too.
 func (k *kind) leave() {
 	c := k.tracker

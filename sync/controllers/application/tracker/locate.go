@@ -46,7 +46,7 @@ func (k *kind) locate() (*meta.RESTMapping, error) {
 	mapping, err = k.discover()
 	if err == nil && mapping.Resource == lost {
 		// Discovery lags behind. What it still says must not outlive the definition: the kind may be
-		// defined anew in another scope.
+		// defined again in another scope.
 		meta.MaybeResetRESTMapper(k.tracker.target.Mapper())
 		return nil, watch.NoDefinitionError{Kind: mapping.GroupVersionKind}
 	}

@@ -97,7 +97,7 @@ func (k *kind) reduce(in metav1.Object) *Object {
 }
 
 // shared returns a copy of a string that many objects have: one for all that are reduced between two
-// garbage collections, because nobody keeps the handle. That halves the memory of what comes by a list;
+// garbage collections, because the handle is not kept. That halves the memory of what comes by a list;
 // an object that is updated later has copies of its own.
 func shared(s string) string { return unique.Make(s).Value() }
 

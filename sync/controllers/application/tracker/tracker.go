@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/sync/cluster/watch"
 )
 
-// defaultLinger is how long a kind that nobody wants is still watched, so that an Application that
-// is deleted and created again does not cost a list.
+// defaultLinger is how long a kind without users is still watched, so that an Application that is
+// deleted and created again does not cost a list.
 const defaultLinger = time.Minute
 
 // answerLimit is how long a kind may remain Starting.
@@ -45,7 +45,7 @@ type Options struct {
 	Changed func(before, after *Object)
 	// KindChanged is called when the result of State changes for a kind.
 	KindChanged func(schema.GroupKind)
-	// Linger is how long a kind that nobody wants is still watched. Default: a minute.
+	// Linger is how long a kind without users is still watched. Default: a minute.
 	Linger time.Duration
 }
 
@@ -131,7 +131,7 @@ func (c *Tracker) Wanting(gk schema.GroupKind) []types.NamespacedName {
 	return nil
 }
 
-// State returns what is known of a kind as a whole. A kind that nobody wants is Starting.
+// State returns what is known of a kind as a whole. A kind without users is Starting.
 func (c *Tracker) State(gk schema.GroupKind) State {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -187,8 +187,8 @@ func (c *Tracker) Count(gk schema.GroupKind, namespace string) int {
 	return count
 }
 
-// Written records the answer to a write, so that nobody has to wait for the watch to deliver it. It
-// does nothing if the object is not known, or is known in a newer version.
+// Written records the answer to a write, so that callers need not wait for the watch to deliver it.
+// It does nothing if the object is not known, or is known in a newer version.
 func (c *Tracker) Written(gk schema.GroupKind, answer metav1.Object) {
 	c.mu.RLock()
 	k := c.kinds[gk]

@@ -52,7 +52,7 @@ type Task struct {
 // Install installs what is wanted, or upgrades to it, and watches it with the applier. If nothing is to be
 // done, it corrects what others have changed.
 func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Applier, task Task) Acted {
-	defer c.Hold()() // even if it is told to end, it records how it ended
+	defer c.Hold()() // even if ctx is canceled, it records its result
 
 	w, known, dirty := task.Wanted, task.Known, task.Dirty
 	got := Acted{Agent: known.DeepCopy()}
@@ -100,7 +100,7 @@ func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Ap
 var withoutRoles = map[string]any{"userRoles": map[string]any{"create": false}}
 
 // reserved reports whether admission has never answered in a cluster, as its configuration says: until it
-// does, nothing keeps who may write Waybill's kinds from using the rights of Waybill.
+// does, nothing keeps users who may write Waybill's kinds from using the rights of Waybill.
 func reserved(ctx context.Context, c client.Client, answers bool) (bool, error) {
 	if answers {
 		return false, nil

@@ -27,7 +27,7 @@ const ReleaseName = charts.ChartName
 type Options struct {
 	HubID           string
 	SystemNamespace string
-	// Charts loads the chart. It contacts nobody for that.
+	// Charts loads the chart. It needs no network for that.
 	Charts *chart.Cache
 
 	// Templates renders the chart. Default: this process does.
@@ -71,7 +71,7 @@ func New(ctx context.Context, o Options) (*Installer, error) {
 	return &Installer{options: o, chart: loaded, base: base, engine: release.NewEngine().RenderedBy(o.Templates)}, nil
 }
 
-// fixed are the values that nobody changes: what drives clusters runs in the hub.
+// fixed are the values that users cannot change: what drives clusters runs in the hub.
 var fixed = map[string]any{"roles": map[string]any{"hub": false, "driver": false}}
 
 // Wanted is what is to be installed in one cluster.

@@ -29,7 +29,7 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// all is the one key of a cluster: everything that it is to be provided with is looked at together.
+// all is the one key of a cluster: everything that it is to be provided with is reconciled together.
 type all struct{}
 
 // provided is a cluster that is provided for. Its pool has one worker, which works on all there is.
@@ -53,7 +53,7 @@ type provided struct {
 	drift   map[string]*reconcile.DriftConflict
 
 	attempts keyed.Map[string, attempt]
-	going    atomic.Bool // the cluster is to be let go
+	going    atomic.Bool // the cluster is to be removed
 }
 
 // attempt is what was tried last, and failed.
@@ -122,7 +122,7 @@ func (c *provided) watch(ctx context.Context) error {
 	return nil
 }
 
-// changed looks when an installation changes that may have to be put right, or was just created.
+// changed enqueues the cluster when an installation changes that may have to be corrected, or was just created.
 func (c *provided) changed(o client.Object) {
 	if o.GetNamespace() == c.p.SystemNamespace || c.waits(o.GetNamespace()+"/"+o.GetName()) {
 		c.look()
@@ -134,7 +134,7 @@ func (c *provided) waits(name string) bool {
 	return waits
 }
 
-// work brings the cluster to what is wanted, and says when it has to be looked at again.
+// work brings the cluster to what is wanted, and says when it has to be reconciled again.
 func (c *provided) work(ctx context.Context) (*Report, error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	err := c.p.Hub.Get(ctx, c.cluster.Name(), kc, client.UnsafeDisableDeepCopy)
@@ -207,7 +207,7 @@ func (c *provided) try(s *scope, key, input string, f func() error) error {
 	return err
 }
 
-// next forgets what is not asked for any more, and has the cluster looked at when something is due.
+// next forgets what is not asked for any more, and enqueues the cluster for when something is due.
 func (c *provided) next(s *scope) {
 	c.attempts.DropFunc(func(_ string, a attempt) bool { return !a.asked.Equal(s.began) })
 	var due []time.Time

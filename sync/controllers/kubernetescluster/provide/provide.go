@@ -27,9 +27,9 @@ import (
 const maxRecorded = 256
 
 var (
-	// errForeign means that somebody else has an installation of the name.
+	// errForeign means that there is an installation of the name that Waybill did not create.
 	errForeign = errors.New("an installation of that name exists already, which Waybill did not create: delete or rename it")
-	// errContested means that an installation is changed again and again right after it was put right.
+	// errContested means that an installation is changed again and again right after it was corrected.
 	errContested = errors.New("another field manager keeps changing or deleting it; corrections back off")
 	// errFull means that no more can be recorded.
 	errFull = fmt.Errorf("more than %d definitions with default or enforced are offered to the cluster; the others are not installed", v1alpha1.MaxProvidedDefinitions)
@@ -140,7 +140,7 @@ const (
 	put
 	// free: it is enforced no longer.
 	free
-	// yield: somebody else has one of that name.
+	// yield: there is one of that name that is not ours.
 	yield
 	// await: it is being deleted.
 	await
@@ -161,7 +161,7 @@ type observed struct {
 }
 
 // observe returns what is known of the installation of a definition. One that was seen with our mark is ours,
-// also if somebody has removed the mark since.
+// also if the mark was removed since.
 func (c *provided) observe(d *v1alpha1.ApplicationDefinition, mode string, settled bool, live *v1alpha1.ApplicationInstallation) observed {
 	o := observed{mode: mode, settled: settled, live: live}
 	if live == nil {
@@ -231,7 +231,7 @@ func (c *provided) settle(ctx context.Context, s *scope, d *v1alpha1.Application
 	return nil
 }
 
-// paused reports whether the installation was put right so often that it has to wait.
+// paused reports whether the installation was corrected so often that it has to wait.
 func (c *provided) paused(name string, now time.Time) bool {
 	conflict := c.drift[name]
 	return conflict != nil && conflict.Due().After(now)
@@ -344,14 +344,14 @@ func (c *provided) corrected(name string) {
 	c.drift[name].Corrected(time.Now(), c.p.Backoff)
 }
 
-// free lets an installation go that was enforced: it stays, and is the cluster's own from now on.
+// free releases an installation that was enforced: it stays, and is the cluster's own from now on.
 func (c *provided) free(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
 	freed := inst.DeepCopy()
 	metav1.SetMetaDataLabel(&freed.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedByDefault)
 	return c.cluster.Client().Patch(ctx, freed, client.MergeFrom(inst), client.FieldOwner(v1alpha1.FieldManager))
 }
 
-// leave deletes what is enforced in a cluster that is to be let go, since nobody else may.
+// leave deletes what is enforced in a cluster that is to be removed, since no other user may.
 func (c *provided) leave(ctx context.Context, s *scope) error {
 	if !c.going.Load() || c.cluster.Reachable() != nil {
 		return nil

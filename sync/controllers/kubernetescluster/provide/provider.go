@@ -76,21 +76,21 @@ func (p *Provider) engage(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// Look has everything in a cluster, if it is engaged, looked at again.
+// Look enqueues a cluster, if it is engaged.
 func (p *Provider) Look(key types.NamespacedName) {
 	if c := p.clusters.Get(key); c != nil {
 		c.look()
 	}
 }
 
-// Withdraw deletes what is enforced in a cluster that is to be let go.
+// Withdraw deletes what is enforced in a cluster that is to be removed.
 func (p *Provider) Withdraw(key types.NamespacedName) {
 	if c := p.clusters.Get(key); c != nil {
 		c.withdraw()
 	}
 }
 
-// Report returns what was found in a cluster; nil if it was not looked at yet.
+// Report returns what was found in a cluster; nil if it was not reconciled yet.
 func (p *Provider) Report(key types.NamespacedName) *Report {
 	if c := p.clusters.Get(key); c != nil {
 		return c.last()
@@ -104,7 +104,7 @@ func (p *Provider) lookAll() {
 	}
 }
 
-// follow has clusters looked at when a ConfigMap of the hub changes, from the first one on that a
+// follow enqueues clusters when a ConfigMap of the hub changes, from the first one on that a
 // KubernetesCluster names.
 func (p *Provider) follow() {
 	p.configMaps.Do(func() {
@@ -117,7 +117,7 @@ func (p *Provider) follow() {
 	})
 }
 
-// lookNaming has the clusters looked at whose KubernetesCluster names a ConfigMap.
+// lookNaming enqueues the clusters whose KubernetesCluster names a ConfigMap.
 func (p *Provider) lookNaming(configMap client.Object) {
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := p.Hub.List(p.ctx, list, client.InNamespace(configMap.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {

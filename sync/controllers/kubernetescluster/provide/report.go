@@ -15,9 +15,9 @@ const shown = 5
 
 // Report is what was found and done in a cluster. It does not change.
 type Report struct {
-	// Waiting is why nothing was created yet; empty if everything was looked at.
+	// Waiting is why nothing was created yet; empty if everything was reconciled.
 	Waiting string
-	// Held is why what is asked for was not created yet, though the rest was looked at.
+	// Held is why what is asked for was not created yet, though the rest was reconciled.
 	Held string
 	// Invalid are the lists of installations that cannot be read, with the reason.
 	Invalid []string

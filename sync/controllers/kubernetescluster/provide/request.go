@@ -69,8 +69,8 @@ func (w shortening) latest(kc *v1alpha1.KubernetesCluster) string {
 	return text
 }
 
-// shorten writes which entries of the annotation are left. If somebody else has changed it meanwhile, the
-// cluster is about to be looked at again.
+// shorten writes which entries of the annotation are left. If another client has changed it meanwhile,
+// the cluster is about to be reconciled again.
 func (c *provided) shorten(ctx context.Context, kc *v1alpha1.KubernetesCluster, text string, left []validation.InitialInstallation) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.InitialInstallationsAnnotation, "/", "~1")
 	change := map[string]any{"op": "remove", "path": path}

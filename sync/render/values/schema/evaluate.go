@@ -183,7 +183,7 @@ func (e *evaluation) choice(s *jsonschema.Schema, i instance) verdict {
 	var choices []any
 	switch {
 	case s.Const != nil && s.Enum != nil:
-		return unknown // nobody writes that
+		return unknown // no schema has both in practice
 	case s.Const != nil:
 		choices = []any{*s.Const}
 	case s.Enum != nil:

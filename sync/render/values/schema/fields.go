@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/excerpt"
 )
 
-// Bounds of what is told of the values that schemas know.
+// Bounds of what is listed of the values that schemas know.
 const (
 	maxFields     = 500
 	maxFieldDepth = 12
@@ -57,14 +57,14 @@ func (s *Schema) Fields() (fields []Field, more bool) {
 	return l.fields, l.more
 }
 
-// Secret reports whether the value at a path, or one that it is in, is not to be shown. A schema that is too
-// entangled to tell hides the value.
+// Secret reports whether the value at a path, or one that it is in, is not to be shown. If a schema is too
+// entangled to find that out, the value is hidden.
 func (s *Schema) Secret(path []string) bool {
 	l := &look{left: maxLooks}
 	return l.chart(&s.root, path)
 }
 
-// look bounds how much of schemas is looked at.
+// look bounds how much of schemas is read.
 type look struct{ left int }
 
 func (l *look) chart(c *compiled, path []string) bool {

@@ -14,7 +14,7 @@ import (
 )
 
 // CheckInstallation returns what is certainly wrong with the values that an installation sets itself. They
-// must have passed validation. Values of valuesFrom, which the installation overrides, are not looked at.
+// must have passed validation. Values of valuesFrom, which the installation overrides, are not checked.
 func (s *Schema) CheckInstallation(inst *v1alpha1.ApplicationInstallation) field.ErrorList {
 	values, path, err := own(&inst.Spec)
 	if err != nil || len(values) == 0 {

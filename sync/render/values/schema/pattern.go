@@ -53,7 +53,7 @@ func weigh(text string) int {
 	return len(text) * times
 }
 
-// compile implements jsonschema.RegexpEngine. Expressions beyond the bounds match nobody knows what.
+// compile implements jsonschema.RegexpEngine. It is unknown what expressions beyond the bounds match.
 func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	if found := p.known[text]; found != nil {
 		return found, nil
