@@ -149,17 +149,16 @@ func TestLoad_refusesAlteredSecrets(t *testing.T) {
 // C21: what an altered Secret or file unpacks to is not kept in memory.
 func TestLoad_unpacksNoBomb(t *testing.T) {
 	w := newWorld(t)
-	var bomb bytes.Buffer
-	zip := gzip.NewWriter(&bomb)
-	for range 256 {
-		_, err := zip.Write(bytes.Repeat([]byte(`x`), 1<<20))
-		require.NoError(t, err)
-	}
+	var member bytes.Buffer
+	zip := gzip.NewWriter(&member)
+	_, err := zip.Write(bytes.Repeat([]byte(`x`), 1<<20))
+	require.NoError(t, err)
 	require.NoError(t, zip.Close())
-	require.Less(t, bomb.Len(), 500_000)
+	bomb := bytes.Repeat(member.Bytes(), 256) // gzip's readers go on with what follows
+	require.Less(t, len(bomb), 500_000)
 	handles := []v1alpha1.MetadataHandle{w.save(uid, object, definition("a")), w.save(uid, onDisk, definition("a"))}
-	w.alter(0, bomb.Bytes())
-	w.write(w.file(uid), bomb.Bytes())
+	w.alter(0, bomb)
+	w.write(w.file(uid), bomb)
 	for _, handle := range handles {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
