@@ -22,6 +22,9 @@ DATA := executionhook applicationsnapshot statefulapplication applicationrollbac
 comma := ,
 role = $(CONTROLLER_GEN) rbac:roleName=waybill-$(1)$(comma)fileName=$(1).yaml $(2:%=paths=./%/...) output:dir=charts/waybill/files/rbac
 
+# The packages whose tests take longest: what is started last should not be what is waited for.
+LONGEST := ./sync/controllers/applicationinstallation ./test/e2e ./webhooks ./test/integration
+
 ##@ Use
 build: ## Build the programs into bin/ (statically linked)
 	@mkdir -p bin
@@ -41,7 +44,7 @@ release: ## Pack programs, chart, bills of materials and checksums into dist/rel
 # of every library and leaves half of the work to the system's linker.
 test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
 	CGO_ENABLED=0 go build -o bin/ ./test/env/pool
-	bin/pool go test -vet=off -p=4 -timeout=35m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),./...)
+	bin/pool go test -vet=off -p=4 -timeout=35m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),$(LONGEST) ./...)
 	$(if $(PKG),,go -C .ci/release test -vet=off ./...)
 	$(if $(PKG),,CGO_ENABLED=0 go -C test/browser test -vet=off -timeout=25m)
 screenshots: controlplane ## Take pictures of each page of the dashboard into dist/screenshots: light, dark, narrow; needs Chromium

@@ -82,7 +82,7 @@ func TestClientCertificates_ofAnAPIServer(t *testing.T) {
 		o.Clients = intake.Clients{CAFile: filepath.Join(folder, "ca.crt"), Names: []string{"kube-apiserver"}}
 	})
 	s.awaitReady(t)
-	admin, _ := newClient(t, c.RESTConfig())
+	admin, _ := newClient(t, c.RESTConfig(), nil)
 	ns := c.Namespace(t)
 	require.NoError(t, admin.Create(t.Context(), newKubernetesApplication(ns), client.DryRunAll))
 	bad := newCluster(ns, "berlin")

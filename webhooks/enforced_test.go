@@ -93,7 +93,7 @@ func TestEnforced_goesWithItsNamespace(t *testing.T) {
 	for _, group := range []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"} {
 		config, err := c.AddUser(name, group)
 		require.NoError(t, err)
-		collector, _ := newClient(t, config)
+		collector, _ := newClient(t, config, c.mapper(t))
 		err = collector.Delete(t.Context(), inst)
 		if group == "system:serviceaccounts" {
 			require.True(t, apierrors.IsForbidden(err), "anybody else: %v", err)

@@ -20,7 +20,7 @@ import (
 func bare(t *testing.T) (client.Client, string) {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "bare", CRDs: []string{crds}})
-	admin, _ := newClient(t, c.RESTConfig())
+	admin, _ := newClient(t, c.RESTConfig(), nil)
 	return admin, c.Namespace(t)
 }
 

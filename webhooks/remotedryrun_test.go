@@ -28,7 +28,7 @@ func TestRemoteDryRun_warns(t *testing.T) {
 	user := env.Shared(t, env.Options{Name: "bare", CRDs: []string{crds}})
 	s := serve(t, hub.RESTConfig(), func(o *webhooks.Options) { o.ParseKubeconfig = clientcmd.RESTConfigFromKubeConfig })
 	s.awaitReady(t)
-	admin, warned := newClient(t, hub.RESTConfig())
+	admin, warned := newClient(t, hub.RESTConfig(), nil)
 	ns := hub.Namespace(t)
 	require.NoError(t, admin.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "berlin"}, Data: map[string][]byte{"value": user.Kubeconfig()},
@@ -64,7 +64,7 @@ func TestRemoteDryRun_warns(t *testing.T) {
 	app.Spec.ResourceTemplates[0] = newResourceTemplate("web", service(443))
 	require.NoError(t, admin.Update(t.Context(), app))
 	assert.Empty(t, warned.take())
-	inBerlin, _ := newClient(t, user.RESTConfig())
+	inBerlin, _ := newClient(t, user.RESTConfig(), nil)
 	require.Error(t, inBerlin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, &corev1.Service{}), "nothing is written")
 }
 

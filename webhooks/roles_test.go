@@ -110,7 +110,7 @@ func (c *cluster) person(t *testing.T, column string) (client.Client, []string) 
 	}
 	config, err := c.AddUser(name)
 	require.NoError(t, err)
-	as, _ := newClient(t, config)
+	as, _ := newClient(t, config, c.mapper(t))
 	last := roles[len(roles)-1]
 	c.awaitBound(t, name, last, namespaces[1])
 	return as, namespaces

@@ -2,6 +2,7 @@ package webhooks_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -21,8 +23,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/webhooks"
 	"waybill.dev/waybill/webhooks/registration"
@@ -50,11 +54,17 @@ const busyTimeout = 30 * time.Second
 
 const crds = "../charts/waybill/crds"
 
+// kinds is the scheme of all clients, of which there are some for each case: to build it takes longer
+// than most cases do.
+var kinds = sync.OnceValues(func() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
+})
+
 func scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
-	s := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(s))
-	require.NoError(t, v1alpha1.AddToScheme(s))
+	s, err := kinds()
+	require.NoError(t, err)
 	return s
 }
 
@@ -189,7 +199,21 @@ func (w *warnings) take() []string {
 // admin returns a client that may do everything.
 func (c *cluster) admin(t *testing.T) (client.Client, *warnings) {
 	t.Helper()
-	return newClient(t, c.RESTConfig())
+	return newClient(t, c.RESTConfig(), c.mapper(t))
+}
+
+// mappers has what is known of the kinds of each cluster: a new client would ask for all of them.
+var mappers keyed.Map[*env.Cluster, meta.RESTMapper]
+
+func (c *cluster) mapper(t *testing.T) meta.RESTMapper {
+	t.Helper()
+	return mappers.Of(c.Cluster, func() meta.RESTMapper {
+		admin, err := rest.HTTPClientFor(c.RESTConfig())
+		require.NoError(t, err)
+		mapper, err := apiutil.NewDynamicRESTMapper(c.RESTConfig(), admin)
+		require.NoError(t, err)
+		return mapper
+	})
 }
 
 // user returns a client of a user with these permissions in a namespace; in all of the cluster
@@ -201,7 +225,7 @@ func (c *cluster) user(t *testing.T, namespace string, rules ...rbacv1.PolicyRul
 	c.grant(t, admin, name, namespace, rules...)
 	config, err := c.AddUser(name)
 	require.NoError(t, err)
-	as, _ := newClient(t, config)
+	as, _ := newClient(t, config, c.mapper(t))
 	return named{Client: as, name: name}
 }
 
@@ -213,18 +237,18 @@ type named struct {
 
 func (c *cluster) grant(t *testing.T, admin client.Client, user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	meta := metav1.ObjectMeta{GenerateName: "test-", Namespace: namespace}
+	about := metav1.ObjectMeta{GenerateName: "test-", Namespace: namespace}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	var role, binding client.Object
 	if namespace == "" {
-		role = &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
+		role = &rbacv1.ClusterRole{ObjectMeta: about, Rules: rules}
 		require.NoError(t, admin.Create(t.Context(), role))
-		binding = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+		binding = &rbacv1.ClusterRoleBinding{ObjectMeta: about, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.GetName()}}
 	} else {
-		role = &rbacv1.Role{ObjectMeta: meta, Rules: rules}
+		role = &rbacv1.Role{ObjectMeta: about, Rules: rules}
 		require.NoError(t, admin.Create(t.Context(), role))
-		binding = &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+		binding = &rbacv1.RoleBinding{ObjectMeta: about, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.GetName()}}
 	}
 	require.NoError(t, admin.Create(t.Context(), binding))
@@ -233,12 +257,13 @@ func (c *cluster) grant(t *testing.T, admin client.Client, user, namespace strin
 	}
 }
 
-func newClient(t *testing.T, config *rest.Config) (client.Client, *warnings) {
+// newClient returns a client that asks the API server for the kinds that there are, unless it is given them.
+func newClient(t *testing.T, config *rest.Config, mapper meta.RESTMapper) (client.Client, *warnings) {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	w := &warnings{}
 	config.WarningHandler = w
-	c, err := client.New(config, client.Options{Scheme: scheme(t)})
+	c, err := client.New(config, client.Options{Scheme: scheme(t), Mapper: mapper})
 	require.NoError(t, err)
 	return c, w
 }

@@ -30,7 +30,9 @@ func TestLedger_endlessPages(t *testing.T) {
 	for name, metadata := range cases {
 		t.Run(name, func(t *testing.T) {
 			var sent atomic.Int64
-			c, got := engagedWith(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, r *http.Request) {
+			l := anEighth()
+			l.bodyWeight = 8 << 20
+			c, got := engagedWithin(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Query().Get("watch") != "" {
 					w.WriteHeader(http.StatusBadRequest)
 					return
@@ -41,15 +43,15 @@ func TestLedger_endlessPages(t *testing.T) {
 					return
 				}
 				_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"more"},"items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{`+metadata(n)+`}]}`)
-			}}))
+			}}), l)
 			resource := c.Dynamic().Resource(configMaps)
 			_, _, err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return resource.List(ctx, o)
 			}).List(t.Context(), metav1.ListOptions{}) // as reflectors do
 			require.Error(t, err)
 			require.Eventually(t, func() bool { return got() != nil }, time.Minute, 5*time.Millisecond)
-			assert.ErrorContains(t, got(), "the size of lists, with that of configmaps, exceeds the limit of 40 MiB")
-			assert.LessOrEqual(t, sent.Load(), int64(60))
+			assert.ErrorContains(t, got(), "the size of lists, with that of configmaps, exceeds the limit of 8 MiB")
+			assert.LessOrEqual(t, sent.Load(), int64(12))
 		})
 	}
 }

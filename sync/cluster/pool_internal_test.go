@@ -27,10 +27,11 @@ func (p *pool) weight() int64 {
 func TestKept_boundsAllClustersTogether(t *testing.T) {
 	known, err := newKinds(nil)
 	require.NoError(t, err)
-	kept := newKept(24 << 20)
+	kept := newKept(6 << 20)
 	r := NewRegistry(&Cluster{kinds: known, views: newViews()}, Options{kept: kept, ExcludeFor: time.Hour})
 	t.Cleanup(r.Close)
-	text := strings.Repeat("a", 1<<20)
+	const size = 256 << 10
+	text := strings.Repeat("a", size)
 	watched := map[string]metadata.ResourceInterface{}
 	keep := func(name string, objects int) {
 		key := types.NamespacedName{Name: name}
@@ -60,7 +61,7 @@ func TestKept_boundsAllClustersTogether(t *testing.T) {
 	var unreachable *UnreachableError
 	require.ErrorAs(t, lost("large"), &unreachable)
 	require.NotNil(t, unreachable.Limit)
-	assert.Equal(t, "the size of what is kept of all clusters, most of it of this one, exceeds the limit of 24 MiB", unreachable.Reason)
+	assert.Equal(t, "the size of what is kept of all clusters, most of it of this one, exceeds the limit of 6 MiB", unreachable.Reason)
 	require.NoError(t, errors.Join(lost("small"), lost("other")))
 	state, _ := r.State(types.NamespacedName{Name: "large"})
 	assert.False(t, state.Engaged, "what was kept of it is not")
@@ -68,8 +69,8 @@ func TestKept_boundsAllClustersTogether(t *testing.T) {
 	keep("more", 8)
 	require.NoError(t, errors.Join(lost("small"), lost("other"), lost("more")), "there is room for others")
 	r.Remove(types.NamespacedName{Name: "more"})
-	require.Eventually(t, func() bool { return kept.weight() < 15<<20 }, time.Minute, 5*time.Millisecond, "what is removed does not count")
-	assert.Greater(t, kept.weight(), int64(14<<20))
+	require.Eventually(t, func() bool { return kept.weight() < 15*size }, time.Minute, 5*time.Millisecond, "what is removed does not count")
+	assert.Greater(t, kept.weight(), int64(14*size))
 	runtime.KeepAlive(watched)
 }
 

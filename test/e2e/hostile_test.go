@@ -3,7 +3,6 @@ package e2e
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -26,6 +25,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/test/bomb"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
@@ -34,8 +34,8 @@ import (
 // processes that it renders in.
 const hubMemory = 768 << 20
 
-// bomb is content that becomes large or takes long, and what is said of it.
-type bomb struct {
+// hostile is content that becomes large or takes long, and what is said of it.
+type hostile struct {
 	// name is that of the GitSync, or of the installation.
 	name string
 	// reason that the condition Ready gets, if it is known.
@@ -100,7 +100,7 @@ func (s *setting) gitSync(name, folder string) *v1alpha1.GitSync {
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 
 // hostileFolders commits folders that become large or take long, with a GitSync for each.
-func (s *setting) hostileFolders() []bomb {
+func (s *setting) hostileFolders() []hostile {
 	s.T.Helper()
 	laughs := configMap + "a: &a [" + strings.Repeat("x,", 200) + "]\nb: &b [" + strings.Repeat("*a,", 15) + "]\nc: [" + strings.Repeat("*b,", 15) + "]\n---\n"
 	var many strings.Builder
@@ -133,10 +133,10 @@ func (s *setting) hostileFolders() []bomb {
 	}
 	_, err := s.repo.Commit(s.T.Context(), files)
 	require.NoError(s.T, err)
-	var bombs []bomb
+	var bombs []hostile
 	for folder := range maps.Keys(folders) {
 		s.Create(s.gitSync(folder, folder))
-		bombs = append(bombs, bomb{name: folder})
+		bombs = append(bombs, hostile{name: folder})
 	}
 	return bombs
 }
@@ -150,7 +150,7 @@ func template(name, text string) func(*chart.Chart) {
 }
 
 // hostileCharts offers and installs charts whose templates become large or take long.
-func (s *setting) hostileCharts() []bomb {
+func (s *setting) hostileCharts() []hostile {
 	s.T.Helper()
 	charts, err := env.StartHelmRepo(env.Access{})
 	require.NoError(s.T, err)
@@ -168,7 +168,7 @@ func (s *setting) hostileCharts() []bomb {
 		_, err := charts.Push("../../examples/charts/web", template(name, text))
 		require.NoError(s.T, err)
 	}
-	var bombs []bomb
+	var bombs []hostile
 	for name := range templates {
 		bombs = append(bombs, s.offer(name, charts.URL(), v1alpha1.InvalidChartReason))
 	}
@@ -176,7 +176,7 @@ func (s *setting) hostileCharts() []bomb {
 }
 
 // offer offers a chart and installs it, within a short time.
-func (s *setting) offer(name, url, reason string) bomb {
+func (s *setting) offer(name, url, reason string) hostile {
 	s.T.Helper()
 	s.Create(&v1alpha1.ApplicationDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -197,22 +197,22 @@ func (s *setting) offer(name, url, reason string) bomb {
 			DeployOptions:  &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Timeout: metav1.Duration{Duration: 20 * time.Second}}},
 		},
 	})
-	return bomb{name, reason}
+	return hostile{name, reason}
 }
 
 // hostileSources offers charts of repositories whose answers become large.
-func (s *setting) hostileSources() []bomb {
+func (s *setting) hostileSources() []hostile {
 	s.T.Helper()
-	var bombs []bomb
+	var bombs []hostile
 	for name, write := range map[string]func(*env.HelmRepo) error{
 		"index": func(r *env.HelmRepo) error {
 			return r.Write("index.yaml", []byte("entries: {index: ["+strings.Repeat("{},", 10_000_000)+"]}"))
 		},
 		"archive": func(r *env.HelmRepo) error {
-			return writeArchive(s.T, r, "archive", &archived{name: "templates/a.yaml", piece: make([]byte, 1<<20), pieces: 1 << 10})
+			return writeArchive(s.T, r, "archive", "templates/a.yaml", bomb.Part{Text: "\x00", Times: 1 << 30})
 		},
 		"defaults": func(r *env.HelmRepo) error {
-			return writeArchive(s.T, r, "defaults", &archived{name: "values.yaml", piece: []byte("- {}\n"), pieces: 900_000})
+			return writeArchive(s.T, r, "defaults", "values.yaml", bomb.Part{Text: "- {}\n", Times: 900_000})
 		},
 	} {
 		charts, err := env.StartHelmRepo(env.Access{})
@@ -224,37 +224,27 @@ func (s *setting) hostileSources() []bomb {
 	return bombs
 }
 
-// archived is a file that repeats a piece.
-type archived struct {
-	name   string
-	piece  []byte
-	pieces int
-}
-
 // writeArchive writes a chart with a file of up to a gigabyte, which takes a megabyte as long as it is packed.
-func writeArchive(t *testing.T, r *env.HelmRepo, name string, large *archived) error {
+func writeArchive(t *testing.T, r *env.HelmRepo, name, file string, content bomb.Part) error {
 	t.Helper()
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zip)
-	files := []*archived{{name: "Chart.yaml", piece: []byte("{apiVersion: v2, name: " + name + ", version: 1.1.0}"), pieces: 1}, large}
-	for _, f := range files {
-		require.NoError(t, archive.WriteHeader(&tar.Header{Name: name + "/" + f.name, Mode: 0o600, Size: int64(len(f.piece) * f.pieces)}))
-		for range f.pieces {
-			_, err := archive.Write(f.piece)
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, archive.Close())
-	require.NoError(t, zip.Close())
-	require.NoError(t, r.Write(name+"-1.1.0.tgz", packed.Bytes()))
+	size := len(content.Text) * content.Times
+	var head bytes.Buffer
+	archive := tar.NewWriter(&head)
+	about := "{apiVersion: v2, name: " + name + ", version: 1.1.0}"
+	require.NoError(t, archive.WriteHeader(&tar.Header{Name: name + "/Chart.yaml", Mode: 0o600, Size: int64(len(about))}))
+	_, err := archive.Write([]byte(about))
+	require.NoError(t, err)
+	require.NoError(t, archive.WriteHeader(&tar.Header{Name: name + "/" + file, Mode: 0o600, Size: int64(size)}))
+	const block = 512 // of tar: a file fills its last one, and two empty ones are the end
+	packed := bomb.Gzip(t, bomb.Part{Text: head.String(), Times: 1}, content, bomb.Part{Text: "\x00", Times: (block-size%block)%block + 2*block})
+	require.NoError(t, r.Write(name+"-1.1.0.tgz", packed))
 	return r.Write("index.yaml", fmt.Appendf(nil, "apiVersion: v1\nentries:\n  %[1]s:\n  - {name: %[1]s, version: 1.1.0, urls: [%[1]s-1.1.0.tgz]}\n", name))
 }
 
 // hostileValues installs charts with values that become large.
-func (s *setting) hostileValues() []bomb {
+func (s *setting) hostileValues() []hostile {
 	s.T.Helper()
-	var bombs []bomb
+	var bombs []hostile
 	for _, v := range []struct{ name, definition, text, reason string }{
 		{"values", "web", "a: [" + strings.Repeat("[],", 300_000) + "]", v1alpha1.InvalidValuesReason},
 		// What is sent to the process that renders is not copied for each level.
@@ -271,15 +261,15 @@ func (s *setting) hostileValues() []bomb {
 				ValuesFrom:     []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: v.name}},
 			},
 		})
-		bombs = append(bombs, bomb{v.name, v.reason})
+		bombs = append(bombs, hostile{v.name, v.reason})
 	}
 	return bombs
 }
 
 // hostileClusters registers user clusters whose API servers answer without end.
-func (s *setting) hostileClusters() []bomb {
+func (s *setting) hostileClusters() []hostile {
 	s.T.Helper()
-	var bombs []bomb
+	var bombs []hostile
 	for _, name := range []string{"flood-1", "flood-2", "flood-3"} {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -310,7 +300,7 @@ func (s *setting) hostileClusters() []bomb {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       v1alpha1.KubernetesClusterSpec{KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: name}},
 		})
-		bombs = append(bombs, bomb{name, v1alpha1.LimitExceededReason})
+		bombs = append(bombs, hostile{name, v1alpha1.LimitExceededReason})
 	}
 	return bombs
 }
@@ -319,17 +309,8 @@ func (s *setting) hostileClusters() []bomb {
 // and gigabytes once they are decoded.
 func (s *setting) forgeRecord(inst *v1alpha1.ApplicationInstallation) {
 	s.T.Helper()
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	_, err := fmt.Fprintf(zip, `{"name":%q,"version":999,"info":{"status":"deployed"},"hooks":[{}`, inst.Name)
-	require.NoError(s.T, err)
-	for range 400 {
-		_, err := zip.Write(bytes.Repeat([]byte(",{}"), 100_000))
-		require.NoError(s.T, err)
-	}
-	_, err = zip.Write([]byte("]}"))
-	require.NoError(s.T, err)
-	require.NoError(s.T, zip.Close())
+	packed := bomb.Gzip(s.T, bomb.Part{Text: fmt.Sprintf(`{"name":%q,"version":999,"info":{"status":"deployed"},"hooks":[{}`, inst.Name), Times: 1},
+		bomb.Part{Text: ",{}", Times: 40_000_000}, bomb.Part{Text: "]}", Times: 1})
 	real := s.records()
 	var labels map[string]string
 	for _, record := range real {
@@ -342,12 +323,12 @@ func (s *setting) forgeRecord(inst *v1alpha1.ApplicationInstallation) {
 	s.Create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("sh.helm.release.v1.%s.v999", inst.Name), Labels: labels},
 		Type:       "helm.sh/release.v1",
-		Data:       map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))},
+		Data:       map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed))},
 	})
 }
 
 // awaitFailure waits until it is said that something cannot be used.
-func (s *setting) awaitFailure(o reconcile.Object, b bomb) {
+func (s *setting) awaitFailure(o reconcile.Object, b hostile) {
 	s.T.Helper()
 	o.SetNamespace(s.Namespace)
 	o.SetName(b.name)

@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -16,17 +17,19 @@ import (
 	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/bomb"
 )
 
 // hookBomb is a record of some 120 KB that becomes gigabytes once it is decoded.
 func hookBomb(t *testing.T) *corev1.Secret {
 	t.Helper()
-	text := `{"name":"web","version":2,"info":{"status":"deployed"},"hooks":[` + strings.Repeat("{},", 40<<20) + `{}]}`
-	packed, err := pack([]byte(text), bestPackers)
-	require.NoError(t, err)
+	packed := inBase64(bomb.Gzip(t, bomb.Part{Text: `{"name":"web","version":2,"info":{"status":"deployed"},"hooks":[`, Times: 1},
+		bomb.Part{Text: "{},", Times: 40 << 20}, bomb.Part{Text: "{}]}", Times: 1}))
 	require.Less(t, len(packed), 300<<10)
 	return &corev1.Secret{Data: map[string][]byte{recordKey: packed}}
 }
+
+func inBase64(packed []byte) []byte { return base64.StdEncoding.AppendEncode(nil, packed) }
 
 // allocated returns how many bytes f allocates.
 func allocated(f func()) uint64 {
@@ -38,14 +41,13 @@ func allocated(f func()) uint64 {
 }
 
 func TestDecode_bounds(t *testing.T) {
-	bomb := hookBomb(t)
+	hooks := hookBomb(t)
 	var err error
-	used := allocated(func() { _, err = decodeTheirs(bomb) })
+	used := allocated(func() { _, err = decodeTheirs(hooks) })
 	require.ErrorContains(t, err, "more than 100000 values")
 	assert.Less(t, used, uint64(8<<20))
 
-	large, err := pack([]byte(`{"name":"web","manifest":"`+strings.Repeat("a", 17<<20)+`"}`), bestPackers)
-	require.NoError(t, err)
+	large := inBase64(bomb.Gzip(t, bomb.Part{Text: `{"name":"web","manifest":"`, Times: 1}, bomb.Part{Text: "a", Times: 17 << 20}, bomb.Part{Text: `"}`, Times: 1}))
 	_, err = decodeTheirs(&corev1.Secret{Data: map[string][]byte{recordKey: large}})
 	assert.ErrorContains(t, err, "it unpacks to more than 16777216 bytes")
 }

@@ -1,8 +1,6 @@
 package release_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"fmt"
 	"runtime"
@@ -15,34 +13,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/sync/deliver/release"
+	"waybill.dev/waybill/test/bomb"
 )
 
 // forge makes a Secret with the labels of the record of a revision, which holds what is given.
 func (w *world) forge(of, name, revision, record string) {
 	w.Helper()
+	w.forgePacked(of, name, revision, bomb.Gzip(w, bomb.Part{Text: record, Times: 1}))
+}
+
+func (w *world) forgePacked(of, name, revision string, record []byte) {
+	w.Helper()
 	secrets := w.client.CoreV1().Secrets(w.namespace)
 	real, err := secrets.Get(w.Context(), "sh.helm.release.v1."+of+".v1", metav1.GetOptions{})
 	require.NoError(w, err)
-	var packed bytes.Buffer
-	text := base64.NewEncoder(base64.StdEncoding, &packed)
-	zip, err := gzip.NewWriterLevel(text, gzip.BestCompression)
-	require.NoError(w, err)
-	_, err = zip.Write([]byte(record))
-	require.NoError(w, err)
-	require.NoError(w, zip.Close())
-	require.NoError(w, text.Close())
+	packed := base64.StdEncoding.EncodeToString(record)
 	labels := real.Labels
 	labels["version"], labels["status"] = revision, "deployed"
 	labels["apps.waybill.dev/input"] = strings.Replace(labels["apps.waybill.dev/input"], "1.", revision+".", 1)
 	_, err = secrets.Create(w.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Type: real.Type, Data: map[string][]byte{"release": packed.Bytes()},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Type: real.Type, Data: map[string][]byte{"release": []byte(packed)},
 	}, metav1.CreateOptions{})
 	require.NoError(w, err)
 }
 
-// bomb is a record that is gigabytes once it is decoded.
-func bomb(name, revision string) string {
-	return fmt.Sprintf(`{"name":%q,"version":%s,"info":{"status":"deployed"},"hooks":[%s{}]}`, name, revision, strings.Repeat("{},", 40<<20))
+// inflated is a record that is gigabytes once it is decoded.
+func inflated(t *testing.T, name, revision string) []byte {
+	t.Helper()
+	head := fmt.Sprintf(`{"name":%q,"version":%s,"info":{"status":"deployed"},"hooks":[`, name, revision)
+	return bomb.Gzip(t, bomb.Part{Text: head, Times: 1}, bomb.Part{Text: "{},", Times: 40 << 20}, bomb.Part{Text: "{}]}", Times: 1})
 }
 
 // K53: Secrets that pass for records of revisions which cannot be are ignored, and named; the next revision does not count
@@ -80,8 +79,7 @@ func TestEnsure_decodesNoBomb(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("web", nil)
 	w.ensure(d)
-	w.forge("web", "sh.helm.release.v1.web.v2", "2", bomb("web", "2"))
-	later := bomb("web", "4")
+	w.forgePacked("web", "sh.helm.release.v1.web.v2", "2", inflated(t, "web", "2"))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -94,7 +92,7 @@ func TestEnsure_decodesNoBomb(t *testing.T) {
 	assert.Equal(t, []int{2}, result.Altered)
 	assert.Contains(t, strings.Join(result.Warnings, "\n"), "skipped the objects of revision 2, whose record cannot be read")
 
-	w.forge("web", "sh.helm.release.v1.web.v4", "4", later)
+	w.forgePacked("web", "sh.helm.release.v1.web.v4", "4", inflated(t, "web", "4"))
 	back, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, back.Release.Revision, "the first, once more")

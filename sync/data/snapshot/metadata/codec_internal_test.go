@@ -15,10 +15,11 @@ func TestPack_isBounded(t *testing.T) {
 	large := func(value any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"kind": "Large", "apiVersion": "v1", "spec": value}}
 	}
-	text := strings.Repeat("x", maxText/2)
+	// What is before the bound is compressed, which is what takes long: so that is little.
+	const little = 1 << 10
 	for name, objects := range map[string][]*unstructured.Unstructured{
-		"bytes":  {large(text), large(text)},
-		"values": {large(make([]any, maxValues/2)), large(make([]any, maxValues/2))},
+		"bytes":  {large(strings.Repeat("x", little)), large(strings.Repeat("x", maxText-little))},
+		"values": {large(make([]any, little)), large(make([]any, maxValues-little))},
 	} {
 		_, _, err := pack(objects)
 		require.ErrorIs(t, err, ErrTooLarge, name)

@@ -2,7 +2,6 @@ package metadata_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/snapshot/metadata"
+	"waybill.dev/waybill/test/bomb"
 )
 
 // S71, S86, S96, C21: what was saved comes back, without what the API server says of it.
@@ -149,17 +149,11 @@ func TestLoad_refusesAlteredSecrets(t *testing.T) {
 // C21: what an altered Secret or file unpacks to is not kept in memory.
 func TestLoad_unpacksNoBomb(t *testing.T) {
 	w := newWorld(t)
-	var bomb bytes.Buffer
-	zip := gzip.NewWriter(&bomb)
-	for range 256 {
-		_, err := zip.Write(bytes.Repeat([]byte(`x`), 1<<20))
-		require.NoError(t, err)
-	}
-	require.NoError(t, zip.Close())
-	require.Less(t, bomb.Len(), 500_000)
+	packed := bomb.Gzip(t, bomb.Part{Text: "x", Times: 256 << 20})
+	require.Less(t, len(packed), 500_000)
 	handles := []v1alpha1.MetadataHandle{w.save(uid, object, definition("a")), w.save(uid, onDisk, definition("a"))}
-	w.alter(0, bomb.Bytes())
-	w.write(w.file(uid), bomb.Bytes())
+	w.alter(0, packed)
+	w.write(w.file(uid), packed)
 	for _, handle := range handles {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

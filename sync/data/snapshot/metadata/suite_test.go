@@ -2,12 +2,12 @@ package metadata_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,14 +115,11 @@ func stored(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// noise returns an object that cannot be compressed, and takes several Secrets.
-func noise(seed uint64) *unstructured.Unstructured {
-	random := rand.New(rand.NewPCG(seed, seed))
-	var text strings.Builder
-	for range 200_000 {
-		fmt.Fprintf(&text, "%016x", random.Uint64())
-	}
+// noise returns an object that cannot be compressed, and takes three Secrets.
+func noise(seed byte) *unstructured.Unstructured {
+	random := make([]byte, 1_200_000)
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(random) // never fails
 	o := definition("noise")
-	o.Object["spec"] = map[string]any{"text": text.String()}
+	o.Object["spec"] = map[string]any{"text": base64.StdEncoding.EncodeToString(random)}
 	return o
 }
