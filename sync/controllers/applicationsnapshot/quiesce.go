@@ -81,7 +81,7 @@ func (s *scope) intend(ctx context.Context, hook v1alpha1.HookSpec) error {
 	s.obj.Status.Quiesced = append(s.obj.Status.Quiesced, v1alpha1.QuiescedHook{
 		Name: hook.Name, ExecutionHook: s.hookName(preStage, hook.Name, 0), Containers: selected,
 	})
-	return s.pass.Write(ctx)
+	return s.commit(ctx)
 }
 
 // runPreHook returns the ExecutionHook of a pre-hook once it has ended; nil before.
@@ -122,7 +122,9 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 		}
 		s.obj.Status.Scaled, s.obj.Status.QuiescedFrom = scale.Workloads(found), ptr.To(metav1.NowMicro())
 		s.obj.Status.Held = held(found, s.obj.Status.Scaled)
-		if err := s.pass.Write(ctx); err != nil {
+	}
+	if len(s.obj.Status.Scaled) > 0 {
+		if err := s.commit(ctx); err != nil {
 			return false, err
 		}
 	}

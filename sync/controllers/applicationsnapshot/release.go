@@ -22,6 +22,11 @@ import (
 // release ends the rest of the application, whatever happened before.
 func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	s.keepTurn()
+	if s.mayBeQuiesced() {
+		if err := s.commit(ctx); err != nil {
+			return "", err
+		}
+	}
 	err := s.scaleUp(ctx)
 	done, failure := s.runPostHooks(ctx)
 	if err := errors.Join(err, failure); err != nil || !done {
@@ -43,6 +48,12 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return v1alpha1.SnapshotFailed, nil
 	}
 	return v1alpha1.SnapshotWaiting, nil
+}
+
+// mayBeQuiesced reports whether something may have to be undone.
+func (s *scope) mayBeQuiesced() bool {
+	grouped := slices.ContainsFunc(s.obj.Status.Volumes, func(v v1alpha1.SnapshotVolume) bool { return v.VolumeGroupSnapshot != "" })
+	return grouped || len(s.obj.Status.Scaled)+len(s.obj.Status.Held)+len(s.obj.Status.Quiesced)+len(s.obj.Status.Plan.PostHooks) > 0
 }
 
 // scaleUp gives the workloads their replicas back.

@@ -3,6 +3,7 @@ package applicationsnapshot
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -115,16 +116,14 @@ func (s *scope) checkHooks(ctx context.Context, what string, hooks []v1alpha1.Ho
 // checkScalable fails if a Pod uses a claim that scaling the workloads of the application to zero does
 // not end.
 func (s *scope) checkScalable(ctx context.Context, found *contents.Contents, claims []contents.Claim) error {
-	var names []string
+	using := map[string]bool{}
 	for _, c := range claims {
-		names = append(names, c.GetName())
-	}
-	using, err := scale.Using(ctx, s.r.cluster, s.obj.Namespace, names)
-	if err != nil {
-		return err
+		for _, pod := range found.Mounted[c.GetName()] {
+			using[pod] = true
+		}
 	}
 	var others []string
-	for _, name := range using {
+	for _, name := range slices.Sorted(maps.Keys(using)) {
 		ends, err := s.endsWith(ctx, name, scale.Workloads(found))
 		if err != nil {
 			return err
