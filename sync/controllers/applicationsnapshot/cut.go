@@ -178,7 +178,7 @@ func (s *scope) consistency(ctx context.Context) (v1alpha1.SnapshotConsistency, 
 	if s.obj.Status.Plan.Quiesce == v1alpha1.QuiesceScaleDown {
 		return v1alpha1.ConsistencyCold, nil
 	}
-	rested := len(s.obj.Status.Quiesced) > 0
+	rested := len(s.obj.Status.Quiesced) > 0 && s.rested()
 	for _, q := range s.obj.Status.Quiesced {
 		run, err := s.findHook(ctx, q.ExecutionHook)
 		if err != nil {

@@ -30,6 +30,9 @@ func (s *scope) quiesce(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		done, err = s.scaleDown(ctx)
 	} else {
 		done, err = s.runPreHooks(ctx)
+		if s.goesWithout(err) {
+			done, err = true, nil
+		}
 	}
 	if err != nil || !done {
 		return "", err
@@ -58,7 +61,9 @@ func (s *scope) runPreHooks(ctx context.Context) (bool, error) {
 			return false, kernel.Stalled(conditions.GetReason(ended, v1alpha1.ReadyCondition), "pre-hook %q: %s", hook.Name, conditions.GetMessage(ended, v1alpha1.ReadyCondition))
 		}
 	}
-	s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d pre-hooks ran", len(s.obj.Status.Plan.PreHooks))
+	if !conditions.IsFalse(s.obj, v1alpha1.PreHookExecutionCompletedCondition) { // else it is taken without
+		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d pre-hooks ran", len(s.obj.Status.Plan.PreHooks))
+	}
 	return true, nil
 }
 

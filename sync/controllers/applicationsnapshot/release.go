@@ -319,7 +319,9 @@ func (s *scope) judge(ctx context.Context, hook v1alpha1.HookSpec, selected []v1
 		err = kernel.Stalled(v1alpha1.PostHookFailedReason, "post-hook %q failed in Pod %q: %s; the application may still be quiesced: look at it, and run HookAction %q again by an ExecutionHook",
 			hook.Name, c.Name, failure.Message, hook.ActionName)
 		conditions.MarkFalse(s.obj, v1alpha1.PostHookExecutionCompletedCondition, v1alpha1.PostHookFailedReason, "%s", err.Error())
-		s.record(err)
+		if s.rested() || s.obj.Spec.HookPolicy != v1alpha1.HookPolicyTry {
+			s.record(err)
+		}
 		return nil
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,11 +76,25 @@ func (s *scope) checkQuiesce(ctx context.Context, plan *v1alpha1.SnapshotPlan, f
 		return s.checkScalable(ctx, found, claims)
 	}
 	for what, hooks := range map[string][]v1alpha1.HookSpec{"pre-hook": plan.PreHooks, "post-hook": plan.PostHooks} {
-		if err := s.checkHooks(ctx, what, hooks, found.Pods); err != nil {
+		err := s.checkHooks(ctx, what, hooks, found.Pods)
+		if s.goesWithout(err) {
+			plan.PreHooks, plan.PostHooks = nil, nil
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// goesWithout reports whether the snapshot is taken although its hooks cannot run, or have failed, and says so.
+func (s *scope) goesWithout(err error) bool {
+	if s.obj.Spec.HookPolicy != v1alpha1.HookPolicyTry || !kernel.IsStalled(err) {
+		return false
+	}
+	conditions.MarkFalse(s.obj, v1alpha1.PreHookExecutionCompletedCondition, kernel.ReasonOf(err), "taken without hooks: %s", err.Error())
+	return true
 }
 
 // checkHooks fails if a hook has no action, selects nothing, or selects a container that another one
