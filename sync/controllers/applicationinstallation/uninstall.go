@@ -30,6 +30,9 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if err := d.dependentsGone(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
 	}
+	if err := d.rollbackEnded(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
 	s.session.beginUninstall()
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
