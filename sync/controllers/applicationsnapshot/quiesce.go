@@ -80,13 +80,19 @@ func (s *scope) intend(ctx context.Context, hook v1alpha1.HookSpec) error {
 	if len(selected) == 0 {
 		return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "pre-hook %q selects no running container of the application any more", hook.Name)
 	}
-	if s.obj.Status.QuiescedFrom == nil {
-		s.obj.Status.QuiescedFrom = ptr.To(metav1.NowMicro())
-	}
+	s.quiescedNow()
 	s.obj.Status.Quiesced = append(s.obj.Status.Quiesced, v1alpha1.QuiescedHook{
 		Name: hook.Name, ExecutionHook: s.hookName(preStage, hook.Name, 0), Containers: selected,
 	})
 	return s.commit(ctx)
+}
+
+// quiescedNow records since when the application is held at rest, unless that was done: what has nothing to scale is
+// not, before it is known that no Pod uses its claims.
+func (s *scope) quiescedNow() {
+	if s.obj.Status.QuiescedFrom == nil {
+		s.obj.Status.QuiescedFrom = ptr.To(metav1.NowMicro())
+	}
 }
 
 // runPreHook returns the ExecutionHook of a pre-hook once it has ended; nil before.
@@ -125,10 +131,11 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		s.obj.Status.Scaled, s.obj.Status.QuiescedFrom = scale.Workloads(found), ptr.To(metav1.NowMicro())
+		s.obj.Status.Scaled = scale.Workloads(found)
 		s.obj.Status.Held = held(found, s.obj.Status.Scaled)
 	}
 	if len(s.obj.Status.Scaled) > 0 {
+		s.quiescedNow()
 		if err := s.commit(ctx); err != nil {
 			return false, err
 		}
@@ -147,6 +154,7 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	s.quiescedNow()
 	if len(using) == 0 {
 		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d workloads are scaled to zero", len(s.obj.Status.Scaled))
 		return true, nil
