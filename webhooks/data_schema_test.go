@@ -29,7 +29,7 @@ const (
 	someDigest   = `digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"`
 )
 
-// C15, C17, S6, S16, S19, S20, S23, S27, S30, S36, S37, S38, S42, S43, S54, S58, S61, S64, S65, S68, S71, S72, S77: what
+// C15, C17, S6, S7, S16, S19, S20, S23, S27, S30, S36, S37, S38, S42, S43, S52, S54, S58, S61, S64, S65, S68, S71, S72, S77: what
 // the schema of each kind refuses, and what the message says.
 func TestData_theSchemaRefuses(t *testing.T) {
 	admin, ns := bare(t)

@@ -9,6 +9,18 @@ import (
 // ApplicationSnapshotKind is the kind of an ApplicationSnapshot.
 const ApplicationSnapshotKind = "ApplicationSnapshot"
 
+// HookPolicy says whether a snapshot needs the hooks of its class.
+// +kubebuilder:validation:Enum=Require;Try
+type HookPolicy string
+
+const (
+	// HookPolicyRequire: without hooks, there is no snapshot.
+	HookPolicyRequire HookPolicy = "Require"
+
+	// HookPolicyTry: a snapshot without hooks is better than none.
+	HookPolicyTry HookPolicy = "Try"
+)
+
 // SnapshotSourceType says what a snapshot is made from.
 // +kubebuilder:validation:Enum=Application;Backup
 type SnapshotSourceType string
@@ -50,6 +62,7 @@ type SnapshotSource struct {
 // +kubebuilder:validation:XValidation:rule="self.snapshotClassName == oldSelf.snapshotClassName && self.source == oldSelf.source",message="snapshotClassName and source are immutable: create another ApplicationSnapshot"
 // +kubebuilder:validation:XValidation:rule="has(self.persistentVolumeClaimFilter) == has(oldSelf.persistentVolumeClaimFilter) && (!has(self.persistentVolumeClaimFilter) || self.persistentVolumeClaimFilter == oldSelf.persistentVolumeClaimFilter)",message="persistentVolumeClaimFilter is immutable: create another ApplicationSnapshot"
 // +kubebuilder:validation:XValidation:rule="has(self.snapshotContentName) == has(oldSelf.snapshotContentName) && (!has(self.snapshotContentName) || self.snapshotContentName == oldSelf.snapshotContentName)",message="snapshotContentName is immutable: create another ApplicationSnapshot"
+// +kubebuilder:validation:XValidation:rule="has(self.hookPolicy) == has(oldSelf.hookPolicy) && (!has(self.hookPolicy) || self.hookPolicy == oldSelf.hookPolicy)",message="hookPolicy is immutable: create another ApplicationSnapshot"
 // +kubebuilder:validation:XValidation:rule="has(self.source.type) || has(self.snapshotContentName)",message="name a source, or the content to bind to in snapshotContentName"
 type ApplicationSnapshotSpec struct {
 	// SnapshotClassName is the name of the ApplicationSnapshotClass. Immutable.
@@ -87,6 +100,12 @@ type ApplicationSnapshotSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	VolumeSnapshotTimeoutSeconds *int64 `json:"volumeSnapshotTimeoutSeconds,omitempty"`
 
+	// HookPolicy says what becomes of the snapshot if the hooks of the class cannot run, or a pre-hook fails, as in an
+	// application that does not start. With Require, it fails. With Try, it is taken without: status.consistency then
+	// says so. Default: Require. Immutable.
+	// +optional
+	HookPolicy HookPolicy `json:"hookPolicy,omitempty"`
+
 	// TTL is how long after it has completed or failed the snapshot is deleted. Default:
 	// never.
 	// +optional
@@ -102,10 +121,10 @@ const (
 	// ConsistencyApplication: hooks had quiesced the application when the volumes were cut.
 	ConsistencyApplication SnapshotConsistency = "Application"
 
-	// ConsistencyGroup: no hooks ran; all volumes were cut at one moment, by one VolumeGroupSnapshot.
+	// ConsistencyGroup: no hooks ran, or one failed; all volumes were cut at one moment, by one VolumeGroupSnapshot.
 	ConsistencyGroup SnapshotConsistency = "Group"
 
-	// ConsistencyPerVolume: no hooks ran; each volume was cut at a moment of its own.
+	// ConsistencyPerVolume: no hooks ran, or one failed; each volume was cut at a moment of its own.
 	ConsistencyPerVolume SnapshotConsistency = "PerVolume"
 
 	// ConsistencyCold: the application was scaled to zero.

@@ -139,10 +139,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 		result = p.failed(ctx, asError(err, v1alpha1.ProgressingWithRetryReason), outcome)
 	case outcome.Pending:
 	case outcome.Unknown != "":
-		conditions.MarkUnknown(p.obj, v1alpha1.ReadyCondition, outcome.Unknown, "%s", outcome.Message)
-		conditions.MarkTrue(p.obj, v1alpha1.ReconcilingCondition, v1alpha1.ProgressingReason, "%s", outcome.Message)
-		conditions.Delete(p.obj, v1alpha1.StalledCondition)
-		p.observe(outcome)
+		p.Announce(outcome)
 	default:
 		p.kernel.succeeded(p.obj.GetUID())
 		conditions.MarkTrue(p.obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", outcome.Message)
@@ -159,6 +156,15 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 		p.tellReady()
 	}
 	return result, nil
+}
+
+// Announce sets the conditions of an outcome whose effect is still to be seen, for Write to write them with
+// the intent. If the pass ends with that outcome, Finish has nothing left to write.
+func (p *Pass) Announce(outcome Outcome) {
+	conditions.MarkUnknown(p.obj, v1alpha1.ReadyCondition, outcome.Unknown, "%s", outcome.Message)
+	conditions.MarkTrue(p.obj, v1alpha1.ReconcilingCondition, v1alpha1.ProgressingReason, "%s", outcome.Message)
+	conditions.Delete(p.obj, v1alpha1.StalledCondition)
+	p.observe(outcome)
 }
 
 // failed sets the conditions of an error and returns when to try again.

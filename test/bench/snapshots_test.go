@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -113,16 +116,16 @@ type cuts struct {
 func (c *saved) watchCuts(b *testing.B) *cuts {
 	b.Helper()
 	seen := &cuts{made: map[string]time.Time{}, at: map[string]time.Time{}}
-	events, err := c.client.Resource(volumeSnapshots).Watch(b.Context(), metav1.ListOptions{})
-	require.NoError(b, err)
-	b.Cleanup(events.Stop)
-	go func() {
-		for e := range events.ResultChan() {
-			if o, ok := e.Object.(*unstructured.Unstructured); ok {
-				seen.put(o)
-			}
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(c.client, 0).ForResource(volumeSnapshots).Informer()
+	put := func(o any) {
+		if o, ok := o.(*unstructured.Unstructured); ok {
+			seen.put(o)
 		}
-	}()
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, o any) { put(o) }})
+	require.NoError(b, err)
+	go informer.RunWithContext(b.Context())
+	require.True(b, cache.WaitForCacheSync(b.Context().Done(), informer.HasSynced))
 	return seen
 }
 
@@ -135,6 +138,13 @@ func (s *cuts) put(o *unstructured.Unstructured) {
 	if cut, _, _ := unstructured.NestedString(o.Object, "status", "creationTime"); cut != "" && s.at[o.GetName()].IsZero() {
 		s.at[o.GetName()] = time.Now()
 	}
+}
+
+// know reports whether all of these were seen to be cut.
+func (s *cuts) know(names []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(names, func(name string) bool { return s.at[name].IsZero() })
 }
 
 // took returns how long it took from when the first of these was created until the last was cut.
@@ -217,6 +227,7 @@ func (c *saved) quiesced(b *testing.B) samples {
 		for _, v := range cut {
 			names = append(names, v.(map[string]any)["volumeSnapshot"].(string))
 		}
+		require.Eventually(b, func() bool { return c.cuts.know(names) }, waitLimit, 10*time.Millisecond)
 		own.add((whole - c.cuts.took(names)).Seconds())
 	}
 	return own

@@ -323,7 +323,11 @@ func (m *helmMethod) attend(ctx context.Context, p plan) acted {
 
 // goBack rolls the release back to a revision. If that cannot be, what was put back stays all the same.
 func (m *helmMethod) goBack(ctx context.Context, p plan, revision int) acted {
-	result, err := m.engine.ReturnTo(ctx, p.target, identity(p), releaseOptions(p), revision)
+	to := release.Return{Revision: revision}
+	if u := p.inst.Status.UpgradeRollback; u != nil && u.Phase == v1alpha1.UpgradeRollbackReturning {
+		to.GivenUp = u.Message
+	}
+	result, err := m.engine.ReturnTo(ctx, p.target, identity(p), releaseOptions(p), to)
 	got := acted{release: noted(p, result)}
 	m.note(ctx, p, got, append(altered(p, result.Altered, "it was not used"), said(identity(p), result.Warnings, result.Kept)...))
 	switch release.ReasonOf(err) {

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -89,11 +91,64 @@ func (d *driver) deleteOldRollbacks(ctx context.Context, s *scope, newest types.
 		if old.Name == newest.Name {
 			continue
 		}
-		err := d.cluster.Dynamic().Resource(rollbackResource).Namespace(old.Namespace).Delete(ctx, old.Name,
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete ApplicationRollback %s/%s: %w", old.Namespace, old.Name, err)
+		if err := d.deleteRollback(ctx, &old); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// rollbackEnded returns an error as long as an ApplicationRollback is at work on what is to be uninstalled: it would
+// create again what is deleted under it. That of a failed upgrade is deleted if it has not begun.
+func (d *driver) rollbackEnded(ctx context.Context, s *scope) error {
+	if s.session.uninstalling {
+		return nil
+	}
+	key, marked := hold.By(s.inst)
+	u := s.session.undo
+	if u != nil && !u.Ended() {
+		key, marked = types.NamespacedName{Namespace: s.current().Namespace, Name: u.Name}, true
+	}
+	if resource, _ := hold.Resource(key); !marked || resource != rollbackResource {
+		return nil
+	}
+	_, watched := d.holders.seen(ctx, s.key(), key)
+	found := &v1alpha1.ApplicationRollback{}
+	err := d.readInto(ctx, rollbackResource, key, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case u != nil && found.Name == u.Name && found.Labels[v1alpha1.UpgradeRollbackLabel] == s.inst.Name && notBegun(found):
+		err = d.deleteRollback(ctx, found)
+	case !hold.UnderWay(found):
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	after := atWorkInterval
+	if watched {
+		after = 0
+	}
+	return reconcile.Waiting(v1alpha1.DeletingReason, after, "waiting for %s to end", hold.Describe(key))
+}
+
+// notBegun reports whether a rollback has changed nothing yet.
+func notBegun(r *v1alpha1.ApplicationRollback) bool {
+	switch r.Status.Phase {
+	case "", v1alpha1.RollbackPending, v1alpha1.RollbackSaving:
+		return true
+	}
+	return false
+}
+
+func (d *driver) deleteRollback(ctx context.Context, r metav1.Object) error {
+	err := d.cluster.Dynamic().Resource(rollbackResource).Namespace(r.GetNamespace()).Delete(ctx, r.GetName(),
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(r.GetUID())}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete ApplicationRollback %s/%s: %w", r.GetNamespace(), r.GetName(), err)
 	}
 	return nil
 }

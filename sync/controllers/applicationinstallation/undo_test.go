@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -212,7 +213,51 @@ func TestInstallation_goesBackAfterItsTime(t *testing.T) {
 	inst = w.awaitUndone(inst, v1alpha1.UpgradeRollbackCompleted)
 	assert.Equal(t, v1alpha1.NotHealthyReason, conditions.GetReason(inst, v1alpha1.ReadyCondition))
 	assert.EqualValues(t, 3, inst.Status.Release.Revision)
+	history := w.history()
+	require.Len(t, history, 3)
+	assert.Contains(t, history[1], "failed: ", "helm history says what became of it")
+	assert.Equal(t, "deployed: Rollback to 1", history[2])
 	assert.Equal(t, []v1alpha1.InstallationOutcome{v1alpha1.InstallationRolledBack, v1alpha1.InstallationFailed, v1alpha1.InstallationDeployed}, outcomes(inst))
+}
+
+// C22: nothing is uninstalled under a rollback, which would create it again.
+func TestInstallation_isUninstalledAfterItsRollback(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase v1alpha1.RollbackPhase
+		gone  bool // the rollback is deleted, because it has changed nothing
+	}{
+		"it has not begun":  {"", true},
+		"it waits":          {v1alpha1.RollbackPending, true},
+		"it takes snapshot": {v1alpha1.RollbackSaving, true},
+		"it is at work":     {v1alpha1.RollbackApplying, false},
+		"it goes back":      {v1alpha1.RollbackReverting, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			inst := w.atomically(w.Namespace, v1alpha1.SnapshotRequire)
+			w.move(inst, "2.0.0")
+			rollback := w.awaitRollback(inst, w.takenIn(w.Namespace))
+			rollback.Finalizers = []string{v1alpha1.Finalizer} // of the role data, which does not run here
+			require.NoError(t, w.Client.Update(t.Context(), rollback))
+			if c.phase != "" {
+				w.enter(rollback, c.phase)
+			}
+			require.NoError(t, w.Client.Delete(t.Context(), inst))
+			assert.Equal(t, "waiting for ApplicationRollback "+w.Namespace+"/"+rollback.Name+" to end", hub.AwaitReason(w.World, inst, v1alpha1.DeletingReason))
+			require.True(t, w.Exists(rollback, rollback.Name))
+			assert.Equal(t, c.gone, !rollback.DeletionTimestamp.IsZero())
+			assert.True(t, w.Exists(&appsv1.Deployment{}, "web"), "it is there until then")
+
+			if c.gone {
+				rollback.Finalizers = nil
+				require.NoError(t, w.Client.Update(t.Context(), rollback))
+			} else {
+				w.enter(rollback, v1alpha1.RollbackReverted)
+			}
+			w.AwaitGone(inst, inst.Name)
+			assert.False(t, w.Exists(&appsv1.Deployment{}, "web"))
+		})
+	}
 }
 
 func TestInstallation_goesBackWithoutDataWithoutASnapshot(t *testing.T) {

@@ -34,6 +34,9 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 			return reconcile.Outcome{}, err
 		}
 	}
+	if err := d.rollbackEnded(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
 	s.session.beginUninstall()
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)

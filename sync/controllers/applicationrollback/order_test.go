@@ -22,9 +22,10 @@ func TestRollback_isRefused(t *testing.T) {
 	w.install(volumes.ImmediateClass)
 	w.write(before)
 	w.Create(&v1alpha1.ApplicationSnapshotClass{
-		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: v1alpha1.DataHandler,
-		PreHooks: []v1alpha1.HookSpec{{Name: "lock", ActionName: "none"}},
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: v1alpha1.DataHandler, Quiesce: v1alpha1.QuiesceScaleDown,
 	})
+	w.Create(volumes.Pod(w.Namespace, "stray", "data-db-0"))
+	w.awaitRunning("stray")
 	w.snapshot("one")
 	foreign := w.snapshot("foreign")
 	content := &v1alpha1.ApplicationSnapshotContent{}
@@ -41,7 +42,7 @@ func TestRollback_isRefused(t *testing.T) {
 		"snapshot":  {func(r *v1alpha1.ApplicationRollback) { r.Spec.Source.SnapshotRef.Name = "none" }, `ApplicationSnapshot "none" does not exist`},
 		"foreign":   {func(r *v1alpha1.ApplicationRollback) { r.Spec.Source.SnapshotRef.Name = "foreign" }, `is one of StatefulApplication "shop", not of "db"`},
 		"namespace": {func(r *v1alpha1.ApplicationRollback) { r.Spec.Source.SnapshotRef.Namespace = "default" }, `is in namespace "default"`},
-		"hook":      {func(r *v1alpha1.ApplicationRollback) { r.Spec.SnapshotClassName = w.Namespace }, `if the application cannot be brought to rest as its class says`},
+		"rest":      {func(r *v1alpha1.ApplicationRollback) { r.Spec.SnapshotClassName = w.Namespace }, `if the application cannot be brought to rest as its class says`},
 	} {
 		r := w.rollback(name, "one")
 		test.edit(r)

@@ -242,6 +242,7 @@ func save(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			SnapshotClassName: s.obj.Spec.SnapshotClassName,
 			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: s.obj.Spec.ApplicationName},
 			Tags:              map[string]string{"rollback": s.obj.Name},
+			HookPolicy:        v1alpha1.HookPolicyTry, // what does not work is what is rolled back
 		}
 		err = s.Live.Create(ctx, snapshot, client.FieldOwner(v1alpha1.FieldManager))
 	}
@@ -255,7 +256,7 @@ func save(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			why = snapshot.Status.Error.Message
 		}
 		return v1alpha1.RollbackSaving, kernel.Stalled(v1alpha1.SafetySnapshotFailedReason,
-			"ApplicationSnapshot %q failed: %s; if the application cannot be brought to rest as its class says, use one with quiesce ScaleDown or without hooks as snapshotClassName", snapshot.Name, why)
+			"ApplicationSnapshot %q failed: %s; if the application cannot be brought to rest as its class says, name one with another quiesce in snapshotClassName", snapshot.Name, why)
 	case snapshot.Status.Phase != v1alpha1.SnapshotReady || snapshot.Status.BoundSnapshotContentName == "":
 		s.waits = fmt.Sprintf("ApplicationSnapshot %q to become ready", snapshot.Name)
 		return v1alpha1.RollbackSaving, nil

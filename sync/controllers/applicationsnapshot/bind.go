@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,9 @@ func (s *scope) bound(content *v1alpha1.ApplicationSnapshotContent) bool {
 
 // bind creates the content, or binds the snapshot to one that exists.
 func (s *scope) bind(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	if err := s.commit(ctx); err != nil {
+		return "", err
+	}
 	var content *v1alpha1.ApplicationSnapshotContent
 	var err error
 	if s.obj.Spec.Source.Type == "" {
@@ -54,9 +58,9 @@ func (s *scope) bind(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 
 // createContent creates the content, with what is known of it.
 func (s *scope) createContent(ctx context.Context) (*v1alpha1.ApplicationSnapshotContent, error) {
-	objects, err := s.r.Store.Load(ctx, *s.obj.Status.Metadata)
+	known, err := s.summary(ctx)
 	if err != nil {
-		return nil, hopeless(err)
+		return nil, err
 	}
 	refs, err := s.references(ctx)
 	if err != nil {
@@ -87,33 +91,59 @@ func (s *scope) createContent(ctx context.Context) (*v1alpha1.ApplicationSnapsho
 	if err != nil {
 		return nil, refused(v1alpha1.ContentConflictReason, fmt.Errorf("create ApplicationSnapshotContent %q: %w", content.Name, err))
 	}
-	return content, s.describe(ctx, content, objects)
+	return content, s.describe(ctx, content, known)
 }
 
-// describe writes the status of the content: what is known of the snapshot, and of nothing else.
-func (s *scope) describe(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent, objects []*unstructured.Unstructured) error {
-	before := content.DeepCopy()
+// summary is what a content says of the definitions, for those who may not read them.
+type summary struct {
+	kinds      []string
+	definition string
+}
+
+// summary returns that of the definitions that are stored.
+func (s *scope) summary(ctx context.Context) (*summary, error) {
+	if s.session.summary == nil {
+		objects, err := s.r.Store.Load(ctx, *s.obj.Status.Metadata)
+		if err != nil {
+			return nil, hopeless(err)
+		}
+		s.session.summary = s.summarize(objects)
+	}
+	return s.session.summary, nil
+}
+
+func (s *scope) summarize(objects []*unstructured.Unstructured) *summary {
+	found := &summary{kinds: kindsOf(objects, s.r.cluster.RESTMapper())}
+	if !slices.ContainsFunc(objects, isSource) { // which may become values of other installations
+		found.definition = restore.Installed(objects)
+	}
+	return found
+}
+
+// describe writes the status of the content: what is known of the snapshot, and of nothing else. That it is bound is
+// known, too, so that the content's own controller has nothing to add.
+func (s *scope) describe(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent, known *summary) error {
+	pass := s.r.contents.Begin(s.r.Client, s.r.Recorder, content)
 	content.Status.Consistency = s.obj.Status.Consistency
 	content.Status.CreationTime = s.obj.Status.CreationTime
 	content.Status.ApplicationName = s.obj.Spec.Source.ApplicationName
-	content.Status.Kinds = kindsOf(objects, s.r.cluster.RESTMapper())
-	if !slices.ContainsFunc(objects, isSource) { // which may become values of other installations
-		content.Status.Definition = restore.Installed(objects)
-	}
-	if err := s.r.Client.Status().Patch(ctx, content, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("write status of ApplicationSnapshotContent %q: %w", content.Name, err)
+	content.Status.Kinds, content.Status.Definition = known.kinds, known.definition
+	content.Status.ObservedGeneration = content.Generation
+	conditions.MarkTrue(content, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", boundBy(content.Spec.SnapshotRef))
+	if err := pass.Write(ctx); err != nil {
+		return fmt.Errorf("describe ApplicationSnapshotContent %q: %w", content.Name, err)
 	}
 	return nil
 }
 
 // references returns the VolumeSnapshots by claim.
 func (s *scope) references(ctx context.Context) (map[string]v1alpha1.NamespacedReference, error) {
-	states, err := s.look(ctx)
+	now, states, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	refs := map[string]v1alpha1.NamespacedReference{}
-	for i, v := range s.obj.Status.Volumes {
+	for i, v := range now {
 		refs[v.Claim] = v1alpha1.NamespacedReference{Namespace: s.obj.Namespace, Name: v.VolumeSnapshot, UID: string(states[i].UID)}
 	}
 	return refs, nil

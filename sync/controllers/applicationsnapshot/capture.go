@@ -29,11 +29,15 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	objects := definitions(found)
+	if err := s.commit(ctx); err != nil {
+		return "", err
+	}
 	handle, err := s.r.Store.Save(ctx, s.obj.UID, s.obj.Status.Plan.Metadata, objects)
 	if err != nil {
 		return "", hopeless(err)
 	}
 	s.obj.Status.Metadata, s.obj.Status.Objects = &handle, int32(len(objects)) //nolint:gosec // a bound on their size is one on their number
+	s.session.summary = s.summarize(objects)
 	s.completed(v1alpha1.MetadataSnapshotCompletedCondition, "the definitions of %d objects are stored", len(objects))
 	// Before the application is quiesced: nothing should have to wait then.
 	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {

@@ -25,26 +25,28 @@ import (
 // with the others what they hold.
 type contentReconciler struct {
 	*Reconciler
-	kernel *kernel.Kernel
 }
 
 func (r *contentReconciler) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("applicationsnapshotcontent").
 		For(&v1alpha1.ApplicationSnapshotContent{}, builder.WithPredicates(kernel.Changed())).
-		Watches(&v1alpha1.ApplicationSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.of), builder.WithPredicates(going())).
+		Watches(&v1alpha1.ApplicationSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.of), builder.WithPredicates(endingOrReady())).
 		Watches(&v1alpha1.StatefulApplication{}, handler.EnqueueRequestsFromMapFunc(r.held)).
 		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.held)).
 		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter(), MaxConcurrentReconciles: r.Workers}).
 		Complete(kernel.Quiet(r))
 }
 
-// going passes the deletion of an object, from when it is asked for.
-func going() predicate.Predicate {
+// endingOrReady passes the deletion of a snapshot, from when it is asked for, and that its content is described.
+func endingOrReady() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero()
+			was, isSnapshot := e.ObjectOld.(*v1alpha1.ApplicationSnapshot)
+			is, _ := e.ObjectNew.(*v1alpha1.ApplicationSnapshot)
+			return isSnapshot && (was.DeletionTimestamp.IsZero() && !is.DeletionTimestamp.IsZero() ||
+				was.Status.Phase != v1alpha1.SnapshotReady && is.Status.Phase == v1alpha1.SnapshotReady)
 		},
 	}
 }
@@ -91,18 +93,21 @@ func (r *contentReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 			policy = cmp.Or(class.DeletionPolicy, v1alpha1.DeletionPolicyDelete)
 		}
 	}
-	pass := r.kernel.Begin(r.Client, r.Recorder, obj)
+	pass := r.contents.Begin(r.Client, r.Recorder, obj)
 	if !obj.DeletionTimestamp.IsZero() {
 		if err := r.remove(ctx, obj, policy); err != nil {
 			return pass.Finish(ctx, kernel.Outcome{}, err)
 		}
-		r.kernel.Forget(obj.UID)
+		r.contents.Forget(obj.UID)
 		return ctrl.Result{}, nil
 	}
 	if err := kernel.AddFinalizer(ctx, r.Client, obj); err != nil {
 		return pass.Finish(ctx, kernel.Outcome{}, err)
 	}
 	message, err := r.keep(ctx, obj, policy)
+	if message == "" && err == nil {
+		return ctrl.Result{}, nil // the snapshot describes it, and wakes us then
+	}
 	return pass.Finish(ctx, kernel.Outcome{Message: message}, err)
 }
 
@@ -118,7 +123,7 @@ func (r *contentReconciler) class(ctx context.Context, obj *v1alpha1.Application
 	return class, nil
 }
 
-// keep says who a content is bound to. If that snapshot is gone, the policy says what becomes of it: what is to
+// keep says who a content is bound to; nothing as long as that is about to describe it. If that snapshot is gone, the policy says what becomes of it: what is to
 // be retained is marked before, since the deletion of a namespace does not ask.
 func (r *contentReconciler) keep(ctx context.Context, obj *v1alpha1.ApplicationSnapshotContent, policy v1alpha1.DeletionPolicy) (string, error) {
 	ref := obj.Spec.SnapshotRef
@@ -129,13 +134,15 @@ func (r *contentReconciler) keep(ctx context.Context, obj *v1alpha1.ApplicationS
 	switch {
 	case err != nil:
 		return "", err
+	case snapshot != nil && obj.Status.ObservedGeneration <= 0 && describing(snapshot):
+		return "", nil
 	case snapshot != nil:
 		if policy == v1alpha1.DeletionPolicyRetain && obj.Status.ObservedGeneration != obj.Generation {
 			if err := r.volumes.Retain(ctx, obj.Spec.VolumeSnapshotRefs); err != nil {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("bound to ApplicationSnapshot %q of namespace %q", ref.Name, ref.Namespace), nil
+		return boundBy(ref), nil
 	case policy == v1alpha1.DeletionPolicyRetain:
 		return fmt.Sprintf("ApplicationSnapshot %q of namespace %q is gone; kept because deletionPolicy is Retain", ref.Name, ref.Namespace), nil
 	}
@@ -143,6 +150,16 @@ func (r *contentReconciler) keep(ctx context.Context, obj *v1alpha1.ApplicationS
 		return "", fmt.Errorf("delete ApplicationSnapshotContent %q: %w", obj.Name, err)
 	}
 	return fmt.Sprintf("ApplicationSnapshot %q of namespace %q is gone", ref.Name, ref.Namespace), nil
+}
+
+// boundBy says which snapshot a content is bound to.
+func boundBy(ref *v1alpha1.NamespacedReference) string {
+	return fmt.Sprintf("bound to ApplicationSnapshot %q of namespace %q", ref.Name, ref.Namespace)
+}
+
+// describing reports whether a snapshot has not written yet what its content consists of.
+func describing(s *v1alpha1.ApplicationSnapshot) bool {
+	return s.DeletionTimestamp.IsZero() && s.Status.Phase != v1alpha1.SnapshotReady && s.Status.Phase != v1alpha1.SnapshotFailed
 }
 
 // snapshot returns the snapshot that a content is bound to; nil if it is gone.

@@ -21,28 +21,22 @@ func (s *scope) cut(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.resume(ctx); err != nil {
 		return "", err
 	}
-	states, err := s.look(ctx)
+	now, states, err := s.look(ctx)
 	if err != nil {
 		return "", err
 	}
 	if s.late() {
-		return "", s.timeout("taken", func(v v1alpha1.SnapshotVolume) bool { return v.Cut })
+		return "", s.timeout("taken", now, func(v v1alpha1.SnapshotVolume) bool { return v.Cut })
 	}
-	if err := s.checkErrors(states); err != nil {
+	if err := s.checkErrors(now, states); err != nil {
 		return "", err
 	}
-	uncut := slices.ContainsFunc(s.obj.Status.Volumes, func(v v1alpha1.SnapshotVolume) bool { return !v.Cut })
-	if uncut {
+	if slices.ContainsFunc(now, func(v v1alpha1.SnapshotVolume) bool { return !v.Cut }) {
 		s.pause(s.deadline())
-		s.message = "waiting for the volumes to be cut"
-		var create []v1alpha1.SnapshotVolume
-		for i, v := range s.obj.Status.Volumes {
-			if !states[i].Exists {
-				create = append(create, v)
-			}
-		}
-		return "", refused(v1alpha1.VolumeSnapshotFailedReason, s.r.volumes.Cut(ctx, s.owner(), create))
+		s.show(now)
+		return "", s.create(ctx, states)
 	}
+	s.obj.Status.Volumes = now
 	if err := s.checkRest(ctx); err != nil {
 		return "", err
 	}
@@ -52,16 +46,35 @@ func (s *scope) cut(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	return v1alpha1.SnapshotReleasing, err
 }
 
-// look reads how far the snapshots are into the status.
-func (s *scope) look(ctx context.Context) ([]volumes.State, error) {
-	states, err := s.r.volumes.Look(ctx, s.owner(), s.obj.Status.Volumes)
-	if err != nil {
-		return nil, err
+// create creates the snapshots that are not there.
+func (s *scope) create(ctx context.Context, states []volumes.State) error {
+	s.message = "waiting for the volumes to be cut"
+	var missing []v1alpha1.SnapshotVolume
+	for i, v := range s.obj.Status.Volumes {
+		if !states[i].Exists {
+			missing = append(missing, v)
+		}
 	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := s.commit(ctx); err != nil {
+		return err
+	}
+	return refused(v1alpha1.VolumeSnapshotFailedReason, s.r.volumes.Cut(ctx, s.owner(), missing))
+}
+
+// look returns the volumes of the status with how far they are now.
+func (s *scope) look(ctx context.Context) ([]v1alpha1.SnapshotVolume, []volumes.State, error) {
+	states, err := s.r.watch.Look(ctx, s.owner(), s.obj.Status.Volumes)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := slices.Clone(s.obj.Status.Volumes)
 	for i, state := range states {
-		v := &s.obj.Status.Volumes[i]
+		v := &now[i]
 		if v.Cut && !state.Exists {
-			return nil, kernel.Stalled(v1alpha1.VolumeSnapshotFailedReason, "the VolumeSnapshot of PersistentVolumeClaim %q was deleted", v.Claim)
+			return nil, nil, s.checkDeleted(ctx, *v)
 		}
 		if state.VolumeSnapshot != "" {
 			v.VolumeSnapshot = state.VolumeSnapshot
@@ -71,13 +84,25 @@ func (s *scope) look(ctx context.Context) ([]volumes.State, error) {
 		}
 		v.Cut, v.Ready, v.Size = v.Cut || state.CutAt != nil, state.Ready, max(v.Size, state.Size)
 	}
-	return states, nil
+	return now, states, nil
+}
+
+// checkDeleted fails if a VolumeSnapshot that was cut is gone.
+func (s *scope) checkDeleted(ctx context.Context, v v1alpha1.SnapshotVolume) error {
+	gone, err := s.r.volumes.Gone(ctx, s.obj.Namespace, v.VolumeSnapshot)
+	switch {
+	case err != nil:
+		return err
+	case gone:
+		return kernel.Stalled(v1alpha1.VolumeSnapshotFailedReason, "the VolumeSnapshot of PersistentVolumeClaim %q was deleted", v.Claim)
+	}
+	return fmt.Errorf("VolumeSnapshot %q is not watched yet", v.VolumeSnapshot)
 }
 
 // checkErrors fails if a VolumeSnapshot has been in error for too long: the application is at rest.
-func (s *scope) checkErrors(states []volumes.State) error {
+func (s *scope) checkErrors(now []v1alpha1.SnapshotVolume, states []volumes.State) error {
 	for i, state := range states {
-		v := s.obj.Status.Volumes[i]
+		v := now[i]
 		if state.Error == "" || v.Cut {
 			delete(s.session.failing, v.Claim)
 			continue
@@ -104,9 +129,9 @@ const mostError = 512
 func (s *scope) late() bool { return !time.Now().Before(s.deadline()) }
 
 // timeout says which volumes were not done in time.
-func (s *scope) timeout(what string, done func(v1alpha1.SnapshotVolume) bool) error {
+func (s *scope) timeout(what string, now []v1alpha1.SnapshotVolume, done func(v1alpha1.SnapshotVolume) bool) error {
 	var names []string
-	for _, v := range s.obj.Status.Volumes {
+	for _, v := range now {
 		if !done(v) {
 			names = append(names, v.Claim)
 		}
@@ -153,7 +178,7 @@ func (s *scope) consistency(ctx context.Context) (v1alpha1.SnapshotConsistency, 
 	if s.obj.Status.Plan.Quiesce == v1alpha1.QuiesceScaleDown {
 		return v1alpha1.ConsistencyCold, nil
 	}
-	rested := len(s.obj.Status.Quiesced) > 0
+	rested := len(s.obj.Status.Quiesced) > 0 && s.rested()
 	for _, q := range s.obj.Status.Quiesced {
 		run, err := s.findHook(ctx, q.ExecutionHook)
 		if err != nil {
@@ -194,28 +219,34 @@ func cutAt(states []volumes.State) *metav1.Time {
 
 // wait waits until volumes can be made from all snapshots.
 func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
-	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {
+	now, _, err := s.look(ctx)
+	if err != nil {
 		return "", err
 	}
-	if _, err := s.look(ctx); err != nil {
-		return "", err
+	if ready, _ := usable(now); ready < len(now) {
+		if s.late() {
+			return "", s.timeout("ready to use", now, func(v v1alpha1.SnapshotVolume) bool { return v.Ready })
+		}
+		s.pause(s.deadline())
+		s.show(now)
+		ready, _ = usable(s.obj.Status.Volumes)
+		s.message = fmt.Sprintf("%d of %d VolumeSnapshots are ready to use", ready, len(now))
+		return "", nil
 	}
-	ready, size := 0, int64(0)
-	for _, v := range s.obj.Status.Volumes {
+	ready, size := usable(now)
+	s.obj.Status.Volumes = now
+	s.obj.Status.Size = resource.NewQuantity(size, resource.BinarySI).String()
+	s.completed(v1alpha1.VolumeSnapshotCompletedCondition, "%d VolumeSnapshots are ready to use", ready)
+	return v1alpha1.SnapshotBinding, nil
+}
+
+// usable returns how many volumes are ready to use, and the size of all that is known of.
+func usable(volumes []v1alpha1.SnapshotVolume) (ready int, size int64) {
+	for _, v := range volumes {
 		if v.Ready {
 			ready++
 		}
 		size += v.Size
 	}
-	if total := len(s.obj.Status.Volumes); ready < total {
-		if s.late() {
-			return "", s.timeout("ready to use", func(v v1alpha1.SnapshotVolume) bool { return v.Ready })
-		}
-		s.pause(s.deadline())
-		s.message = fmt.Sprintf("%d of %d VolumeSnapshots are ready to use", ready, total)
-		return "", nil
-	}
-	s.obj.Status.Size = resource.NewQuantity(size, resource.BinarySI).String()
-	s.completed(v1alpha1.VolumeSnapshotCompletedCondition, "%d VolumeSnapshots are ready to use", ready)
-	return v1alpha1.SnapshotBinding, nil
+	return ready, size
 }

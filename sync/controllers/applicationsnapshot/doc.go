@@ -2,9 +2,9 @@
 Package applicationsnapshot reconciles ApplicationSnapshots, and the ApplicationSnapshotContents that
 come of them.
 
-A snapshot is taken once. Its phase is in the status before the step of that phase is carried out, and
-what a step creates has a name that follows from the UID of the snapshot, so that a process that takes
-over finds what was done:
+A snapshot is taken once. Its phase is in the status before the step of that phase creates or changes
+anything (scope.commit), and what a step creates has a name that follows from the UID of the snapshot,
+so that a process that takes over finds what was done:
 
 	Pending ──► Capturing ──► Quiescing ──► Cutting ──► Releasing ──► Waiting ──► Binding ──► Ready
 	   │            │             └────────────┴──────────►│              │           │

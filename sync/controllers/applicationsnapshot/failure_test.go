@@ -3,6 +3,7 @@ package applicationsnapshot_test
 import (
 	"testing"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -100,6 +101,17 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 			reason: v1alpha1.VolumeSnapshotFailedReason, message: "were not ready to use within 10s", log: "lock unlock", edit: lessShortly,
 			before: func(w *world) {
 				w.T.Cleanup(w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, NotReady: true}))
+			},
+		},
+		"a VolumeSnapshot is deleted before it is ready": {
+			reason: v1alpha1.VolumeSnapshotFailedReason, message: `the VolumeSnapshot of PersistentVolumeClaim "data-db-0" was deleted`, log: "lock unlock",
+			before: func(w *world) {
+				w.T.Cleanup(w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, NotReady: true}))
+			},
+			during: func(w *world, s *v1alpha1.ApplicationSnapshot) {
+				w.awaitPhase(s, v1alpha1.SnapshotWaiting)
+				gone := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: s.Status.Volumes[0].VolumeSnapshot}}
+				require.NoError(w.T, w.direct.Delete(w.T.Context(), gone))
 			},
 		},
 		"its container restarts in between": {

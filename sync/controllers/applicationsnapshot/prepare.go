@@ -121,8 +121,11 @@ func (s *scope) selected(found *contents.Contents) ([]contents.Claim, error) {
 	return claims, nil
 }
 
-// checkContent fails if another content has the name of the one to be created.
+// checkContent fails if another content has the name of the one to be created. None has a name that we choose.
 func (s *scope) checkContent(ctx context.Context) error {
+	if s.obj.Spec.SnapshotContentName == "" {
+		return nil
+	}
 	content := &v1alpha1.ApplicationSnapshotContent{}
 	err := s.r.Direct.Get(ctx, types.NamespacedName{Name: s.contentName()}, content)
 	switch {

@@ -30,6 +30,9 @@ func (s *scope) quiesce(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		done, err = s.scaleDown(ctx)
 	} else {
 		done, err = s.runPreHooks(ctx)
+		if s.goesWithout(err) {
+			done, err = true, nil
+		}
 	}
 	if err != nil || !done {
 		return "", err
@@ -58,7 +61,9 @@ func (s *scope) runPreHooks(ctx context.Context) (bool, error) {
 			return false, kernel.Stalled(conditions.GetReason(ended, v1alpha1.ReadyCondition), "pre-hook %q: %s", hook.Name, conditions.GetMessage(ended, v1alpha1.ReadyCondition))
 		}
 	}
-	s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d pre-hooks ran", len(s.obj.Status.Plan.PreHooks))
+	if !conditions.IsFalse(s.obj, v1alpha1.PreHookExecutionCompletedCondition) { // else it is taken without
+		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d pre-hooks ran", len(s.obj.Status.Plan.PreHooks))
+	}
 	return true, nil
 }
 
@@ -75,13 +80,19 @@ func (s *scope) intend(ctx context.Context, hook v1alpha1.HookSpec) error {
 	if len(selected) == 0 {
 		return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "pre-hook %q selects no running container of the application any more", hook.Name)
 	}
-	if s.obj.Status.QuiescedFrom == nil {
-		s.obj.Status.QuiescedFrom = ptr.To(metav1.NowMicro())
-	}
+	s.quiescedNow()
 	s.obj.Status.Quiesced = append(s.obj.Status.Quiesced, v1alpha1.QuiescedHook{
 		Name: hook.Name, ExecutionHook: s.hookName(preStage, hook.Name, 0), Containers: selected,
 	})
-	return s.pass.Write(ctx)
+	return s.commit(ctx)
+}
+
+// quiescedNow records since when the application is held at rest, unless that was done: what has nothing to scale is
+// not, before it is known that no Pod uses its claims.
+func (s *scope) quiescedNow() {
+	if s.obj.Status.QuiescedFrom == nil {
+		s.obj.Status.QuiescedFrom = ptr.To(metav1.NowMicro())
+	}
 }
 
 // runPreHook returns the ExecutionHook of a pre-hook once it has ended; nil before.
@@ -120,9 +131,12 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		s.obj.Status.Scaled, s.obj.Status.QuiescedFrom = scale.Workloads(found), ptr.To(metav1.NowMicro())
+		s.obj.Status.Scaled = scale.Workloads(found)
 		s.obj.Status.Held = held(found, s.obj.Status.Scaled)
-		if err := s.pass.Write(ctx); err != nil {
+	}
+	if len(s.obj.Status.Scaled) > 0 {
+		s.quiescedNow()
+		if err := s.commit(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -140,6 +154,7 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	s.quiescedNow()
 	if len(using) == 0 {
 		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d workloads are scaled to zero", len(s.obj.Status.Scaled))
 		return true, nil

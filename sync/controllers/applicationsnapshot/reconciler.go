@@ -73,6 +73,7 @@ type Reconciler struct {
 	Patience time.Duration
 
 	kernel   *kernel.Kernel
+	contents *kernel.Kernel
 	sessions kernel.Sessions[types.UID, session]
 	gate     gate
 	cluster  client.WithWatch
@@ -89,6 +90,10 @@ type session struct {
 	resting atomic.Bool
 	// contents of the application, as of when its definitions were captured.
 	contents *contents.Contents
+	// summary of the definitions that were stored; nil if another process has.
+	summary *summary
+	// shown is when the status was last written on purpose.
+	shown time.Time
 	// failing says since when a VolumeSnapshot has been in error, by claim.
 	failing map[string]time.Time
 }

@@ -22,6 +22,11 @@ import (
 // release ends the rest of the application, whatever happened before.
 func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	s.keepTurn()
+	if s.mayBeQuiesced() {
+		if err := s.commit(ctx); err != nil {
+			return "", err
+		}
+	}
 	err := s.scaleUp(ctx)
 	done, failure := s.runPostHooks(ctx)
 	if err := errors.Join(err, failure); err != nil || !done {
@@ -43,6 +48,12 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return v1alpha1.SnapshotFailed, nil
 	}
 	return v1alpha1.SnapshotWaiting, nil
+}
+
+// mayBeQuiesced reports whether something may have to be undone.
+func (s *scope) mayBeQuiesced() bool {
+	grouped := slices.ContainsFunc(s.obj.Status.Volumes, func(v v1alpha1.SnapshotVolume) bool { return v.VolumeGroupSnapshot != "" })
+	return grouped || len(s.obj.Status.Scaled)+len(s.obj.Status.Held)+len(s.obj.Status.Quiesced)+len(s.obj.Status.Plan.PostHooks) > 0
 }
 
 // scaleUp gives the workloads their replicas back.
@@ -308,7 +319,9 @@ func (s *scope) judge(ctx context.Context, hook v1alpha1.HookSpec, selected []v1
 		err = kernel.Stalled(v1alpha1.PostHookFailedReason, "post-hook %q failed in Pod %q: %s; the application may still be quiesced: look at it, and run HookAction %q again by an ExecutionHook",
 			hook.Name, c.Name, failure.Message, hook.ActionName)
 		conditions.MarkFalse(s.obj, v1alpha1.PostHookExecutionCompletedCondition, v1alpha1.PostHookFailedReason, "%s", err.Error())
-		s.record(err)
+		if s.rested() || s.obj.Spec.HookPolicy != v1alpha1.HookPolicyTry {
+			s.record(err)
+		}
 		return nil
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,8 @@ var steps = map[v1alpha1.SnapshotPhase]step{
 	v1alpha1.SnapshotBinding:   (*scope).bind,
 }
 
-// run carries out one phase after the other, and records each before it does.
+// run carries out one phase after the other. What acts records its phase before, by commit: phases that only
+// look need no write of their own.
 func (s *scope) run(ctx context.Context) (kernel.Outcome, error) {
 	for !s.ended() {
 		next, err := steps[s.obj.Status.Phase](s, ctx)
@@ -69,12 +71,37 @@ func (s *scope) run(ctx context.Context) (kernel.Outcome, error) {
 		s.message, s.after = "", 0
 		s.obj.Status.Phase = next
 		s.progress()
+	}
+	s.r.forget(s.obj)
+	if s.obj.Status.Phase == v1alpha1.SnapshotFailed { // what it has made is deleted next
 		if err := s.pass.Write(ctx); err != nil {
 			return kernel.Outcome{}, err
 		}
 	}
-	s.r.forget(s.obj)
 	return s.end(ctx)
+}
+
+// commit records the phase, and what is intended in it, before something is done that a process which ends here
+// leaves behind.
+func (s *scope) commit(ctx context.Context) error {
+	if s.message != "" {
+		s.pass.Announce(kernel.Outcome{Unknown: v1alpha1.ProgressingReason, Message: s.message})
+	}
+	s.session.shown = time.Now()
+	return s.pass.Write(ctx)
+}
+
+// show has the status say how far the volumes are, once a second at most: a driver is done with several of them at
+// nearly the same time, and should not wait for what is said about it.
+func (s *scope) show(volumes []v1alpha1.SnapshotVolume) {
+	if slices.Equal(volumes, s.obj.Status.Volumes) {
+		return
+	}
+	if next := s.session.shown.Add(second); time.Now().Before(next) {
+		s.pause(next)
+		return
+	}
+	s.session.shown, s.obj.Status.Volumes = time.Now(), volumes
 }
 
 // ended reports whether the snapshot is ready or has failed.

@@ -54,7 +54,7 @@ var shared struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "snapshots", Pods: true, CRDs: []string{"../../../charts/waybill/crds", volumes.CRDs(t)}})
+	c := env.Shared(t, env.Options{Name: "snapshots", Pods: true, Audit: true, CRDs: []string{"../../../charts/waybill/crds", volumes.CRDs(t)}})
 	w := &world{World: hub.NewWorld(t, c), volumes: volumes.On(t, c), cluster: c}
 	direct, err := snapshots.NewClient(c.RESTConfig(), w.Client.RESTMapper())
 	require.NoError(t, err)

@@ -3,8 +3,10 @@ package applicationsnapshot
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,11 +76,25 @@ func (s *scope) checkQuiesce(ctx context.Context, plan *v1alpha1.SnapshotPlan, f
 		return s.checkScalable(ctx, found, claims)
 	}
 	for what, hooks := range map[string][]v1alpha1.HookSpec{"pre-hook": plan.PreHooks, "post-hook": plan.PostHooks} {
-		if err := s.checkHooks(ctx, what, hooks, found.Pods); err != nil {
+		err := s.checkHooks(ctx, what, hooks, found.Pods)
+		if s.goesWithout(err) {
+			plan.PreHooks, plan.PostHooks = nil, nil
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// goesWithout reports whether the snapshot is taken although its hooks cannot run, or have failed, and says so.
+func (s *scope) goesWithout(err error) bool {
+	if s.obj.Spec.HookPolicy != v1alpha1.HookPolicyTry || !kernel.IsStalled(err) {
+		return false
+	}
+	conditions.MarkFalse(s.obj, v1alpha1.PreHookExecutionCompletedCondition, kernel.ReasonOf(err), "taken without hooks: %s", err.Error())
+	return true
 }
 
 // checkHooks fails if a hook has no action, selects nothing, or selects a container that another one
@@ -115,16 +131,14 @@ func (s *scope) checkHooks(ctx context.Context, what string, hooks []v1alpha1.Ho
 // checkScalable fails if a Pod uses a claim that scaling the workloads of the application to zero does
 // not end.
 func (s *scope) checkScalable(ctx context.Context, found *contents.Contents, claims []contents.Claim) error {
-	var names []string
+	using := map[string]bool{}
 	for _, c := range claims {
-		names = append(names, c.GetName())
-	}
-	using, err := scale.Using(ctx, s.r.cluster, s.obj.Namespace, names)
-	if err != nil {
-		return err
+		for _, pod := range found.Mounted[c.GetName()] {
+			using[pod] = true
+		}
 	}
 	var others []string
-	for _, name := range using {
+	for _, name := range slices.Sorted(maps.Keys(using)) {
 		ends, err := s.endsWith(ctx, name, scale.Workloads(found))
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ import (
 
 // SetupWithManager adds the controllers of both kinds to a manager. Watches end with ctx.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.kernel = kernel.NewKernel(minBackoff, maxBackoff)
+	r.kernel, r.contents = kernel.NewKernel(minBackoff, maxBackoff), kernel.NewKernel(minBackoff, maxBackoff)
 	r.Workers, r.Patience = cmp.Or(r.Workers, defaultWorkers), cmp.Or(r.Patience, defaultPatience)
 	var err error
 	if r.cluster, err = volumes.NewClient(mgr.GetConfig(), mgr.GetRESTMapper()); err != nil {
@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return fmt.Errorf("build client: %w", err)
 	}
 	r.volumes = &volumes.Volumes{Client: r.cluster}
-	r.watch = volumes.NewWatch(ctx, objects, r.wake)
+	r.watch = volumes.NewWatch(ctx, objects, r.volumes, r.wake)
 	r.unused = kernel.NewJobs(ctx, waiting,
 		func(key kernel.Key) { r.waker.WakeFirst(ctrl.Request{NamespacedName: key.NamespacedName}) },
 		func(err error) error { return err })
@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	return (&contentReconciler{Reconciler: r, kernel: kernel.NewKernel(minBackoff, maxBackoff)}).setup(mgr)
+	return (&contentReconciler{Reconciler: r}).setup(mgr)
 }
 
 // queue is that of the controller.

@@ -95,6 +95,10 @@ func TestDetach(t *testing.T) {
 	before := chosen.DeepCopy()
 	restore.Detach(chosen)
 	assert.Equal(t, before, chosen, "what Waybill has not injected was chosen")
+
+	moved := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {kubernetes.io/application: other, apps.waybill.dev/injected: shop}}}`)
+	restore.Detach(moved)
+	assert.Equal(t, map[string]string{"kubernetes.io/application": "other"}, moved.GetAnnotations(), "so was what has been changed since")
 }
 
 func TestGenerated(t *testing.T) {

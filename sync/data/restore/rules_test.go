@@ -1,6 +1,7 @@
 package restore_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -138,6 +139,10 @@ func TestMake_refuses(t *testing.T) {
 	for i := range growing {
 		growing[i] = v1alpha1.ValueSubstitutionRule{Type: v1alpha1.SubstitutionAnnotation, OldValue: "a", NewValue: "aa"}
 	}
+	many := make([]string, 50)
+	for i := range many {
+		many[i] = fmt.Sprintf("k%d: a", i)
+	}
 	cases := map[string]struct {
 		reason  string
 		objects []string
@@ -182,6 +187,12 @@ func TestMake_refuses(t *testing.T) {
 		"Growth": {
 			"rules that feed one another would fill the memory", []string{config}, growing,
 			`: the new values are too large`,
+		},
+		"GrowthTogether": {
+			"values that are small enough each may be too many",
+			[]string{`{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: ns1, annotations: {` + strings.Join(many, ", ") + `}}}`},
+			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionAnnotation, OldValue: "a", NewValue: strings.Repeat("x", 200<<10)}},
+			`spec.valueSubstitutionRules[0]: the new values are too large`,
 		},
 		"GrowthOfPattern": {
 			"so would a pattern that matches everywhere",

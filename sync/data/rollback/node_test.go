@@ -41,6 +41,18 @@ func TestReaches_asTheSchedulerWould(t *testing.T) {
 	assert.True(t, reaches(node, nil), "a volume of a network can be used everywhere")
 }
 
+// C64: a Node on which Pods are started comes before one that is cordoned, and that before one that is not there.
+func TestUnfit_ordersNodes(t *testing.T) {
+	ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	serves := &corev1.Node{Status: corev1.NodeStatus{Conditions: ready}}
+	cordoned := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: ready}}
+	down := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}}
+	leaving := &corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now())}, Status: corev1.NodeStatus{Conditions: ready}}
+	assert.Less(t, unfit(serves), unfit(cordoned))
+	assert.Less(t, unfit(cordoned), unfit(down))
+	assert.Equal(t, unfit(down), unfit(leaving))
+}
+
 // C64: a claim whose definition does not fit its volume would never be bound.
 func TestFitting_asksForNoMoreThanTheVolumeHas(t *testing.T) {
 	size := func(text string) corev1.ResourceList {

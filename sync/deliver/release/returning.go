@@ -6,18 +6,29 @@ import (
 	"fmt"
 	"slices"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // maxEarlier is how many earlier records are noted.
 const maxEarlier = 20
 
+// Return is where a release goes back to.
+type Return struct {
+	Revision int
+	// GivenUp is why the newest revision, if that is the known one, did not work: it is recorded as failed. Empty if
+	// nothing was wrong with it.
+	GivenUp string
+}
+
 // ReturnTo makes a release what it was at a revision, as `helm rollback` does, because somebody has put
 // its objects and their data back to that. No hook runs: those of the chart expect the data of another
 // revision. If the revision is the newest one, nothing is done. The next Ensure installs again what is
 // wanted: its caller decides when. ReasonNoRevision says that there is no record of the revision, and
 // ReasonAltered that it differs from what was noted, or that none was.
-func (e *Engine) ReturnTo(ctx context.Context, t Target, id Identity, o Options, revision int) (Result, error) {
+func (e *Engine) ReturnTo(ctx context.Context, t Target, id Identity, o Options, to Return) (Result, error) {
+	revision := to.Revision
 	observed, err := e.observeOurs(ctx, t, id)
 	if err != nil {
 		return Result{}, err
@@ -39,7 +50,16 @@ func (e *Engine) ReturnTo(ctx context.Context, t Target, id Identity, o Options,
 	known.Earlier = append(known.Earlier, *cmp.Or(known.Fallback, noted))
 	known.Fallback = noted
 	j.desired.Known = known
-	return inSession(ctx, j, func(_ context.Context, s *session) (Result, error) { return s.goBack(s.fallback()) })
+	newest, _ := observed.newest()
+	failed := to.GivenUp != "" && newest.Status == helmrelease.StatusDeployed && newest.Number == int(known.Revision)
+	return inSession(ctx, j, func(_ context.Context, s *session) (Result, error) {
+		if failed {
+			if err := s.giveUp(to.GivenUp); err != nil {
+				return Result{}, s.failed("roll back", err)
+			}
+		}
+		return s.goBack(s.fallback())
+	})
 }
 
 // noted returns what is known of the record of an earlier revision; nil if nothing is.

@@ -13,7 +13,7 @@ import (
 // returnTo has a release be what it was at a revision.
 func (w *world) returnTo(revision int) (release.Result, error) {
 	w.Helper()
-	result, err := w.engine.ReturnTo(w.Context(), w.target, w.identity("web"), release.Options{}, revision)
+	result, err := w.engine.ReturnTo(w.Context(), w.target, w.identity("web"), release.Options{}, release.Return{Revision: revision})
 	if err == nil {
 		w.known["web"] = result.Release
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
@@ -114,16 +115,7 @@ func TestPostgreSQL(t *testing.T) {
 		(pgbench -n -c 4 -T 600 -f /tmp/buy.sql; true) > /tmp/pgbench.log 2>&1 &`)
 	require.True(t, w.Eventually(func() bool { return w.orders(w.Namespace, "shop-0") > 100 }))
 
-	snapshot := &v1alpha1.ApplicationSnapshot{
-		ObjectMeta: metav1.ObjectMeta{Name: "first"},
-		Spec: v1alpha1.ApplicationSnapshotSpec{
-			SnapshotClassName: "postgres",
-			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: "shop"},
-		},
-	}
-	w.Create(snapshot)
-	hub.AwaitReady(w.World, snapshot)
-	t.Logf("quiesced for %s", snapshot.Status.QuiescedFor.Duration)
+	snapshot := w.snapshot("first")
 	assert.Equal(t, v1alpha1.ConsistencyApplication, snapshot.Status.Consistency)
 	content := &v1alpha1.ApplicationSnapshotContent{}
 	require.True(t, w.Exists(content, snapshot.Status.BoundSnapshotContentName))
@@ -132,7 +124,24 @@ func TestPostgreSQL(t *testing.T) {
 	require.Greater(t, committed, 100)
 
 	w.clone(snapshot, committed)
-	w.rollBack(snapshot, committed)
+	w.exec(w.Namespace, "shop-0", "head -c 1G /dev/urandom > /data/filler")
+	w.rollBack(w.snapshot("large"), committed)
+}
+
+// snapshot takes a snapshot of the shop, and logs for how long that was quiesced.
+func (w *world) snapshot(name string) *v1alpha1.ApplicationSnapshot {
+	w.T.Helper()
+	snapshot := &v1alpha1.ApplicationSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ApplicationSnapshotSpec{
+			SnapshotClassName: "postgres",
+			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: "shop"},
+		},
+	}
+	w.Create(snapshot)
+	hub.AwaitReady(w.World, snapshot)
+	w.T.Logf("snapshot %s: quiesced for %s, %s in all", name, snapshot.Status.QuiescedFor.Duration, snapshot.Status.CompletionTime.Sub(snapshot.CreationTimestamp.Time))
+	return snapshot
 }
 
 // clone restores the snapshot into another namespace under another name.
@@ -175,7 +184,12 @@ func (w *world) rollBack(snapshot *v1alpha1.ApplicationSnapshot, committed int) 
 		},
 	}
 	w.Create(rollback)
+	began, phase := time.Now(), v1alpha1.RollbackPhase("")
 	hub.Await(w.World, rollback, "the application is as in the snapshot", func(r *v1alpha1.ApplicationRollback) bool {
+		if r.Status.Phase != phase { // Saving and Restoring have the driver copy the volume
+			phase = r.Status.Phase
+			w.T.Logf("rollback: %s after %s", phase, time.Since(began).Round(time.Millisecond))
+		}
 		return r.Status.Phase == v1alpha1.RollbackCompleted || conditions.IsStalled(r)
 	})
 	require.Equal(w.T, v1alpha1.RollbackCompleted, rollback.Status.Phase, "%v", rollback.Status.Error)

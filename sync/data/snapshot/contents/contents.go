@@ -54,6 +54,9 @@ type Contents struct {
 	Claims []Claim
 	// Pods are those that run now, or are about to.
 	Pods []corev1.Pod
+	// Mounted are the names of the Pods of the namespace whose containers have not all ended, by the claims that they
+	// mount: also those of other applications.
+	Mounted map[string][]string
 	// Installation is the ApplicationInstallation that manages the application; nil if there is none. It
 	// is among Objects, too. DeliveryOf tells what it had installed.
 	Installation *unstructured.Unstructured

@@ -3,6 +3,7 @@ package contents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -186,6 +187,13 @@ func (s *survey) findPods(ctx context.Context) error {
 }
 
 func (s *survey) findPod(ctx context.Context, pod *corev1.Pod) error {
+	claims := claimsOf(user{kind: podKind.Kind, name: pod.Name}, &pod.Spec, pod.Name)
+	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	for _, c := range claims {
+		if !finished && !slices.Contains(s.mounted[c.name], pod.Name) {
+			s.mounted[c.name] = append(s.mounted[c.name], pod.Name)
+		}
+	}
 	root, ours, err := s.root(ctx, pod)
 	if err != nil {
 		return err
@@ -202,15 +210,13 @@ func (s *survey) findPod(ctx context.Context, pod *corev1.Pod) error {
 	if len(s.pods) >= maxObjects || s.size.Bytes > maxBytes {
 		return fmt.Errorf("%w: it has more than %d Pods, or these have more than %d MiB", ErrTooLarge, maxObjects, maxBytes>>20)
 	}
-	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if !finished && pod.DeletionTimestamp == nil {
 		pod.SetManagedFields(nil)
 		s.pods = append(s.pods, *pod)
 	}
-	u := user{kind: podKind.Kind, name: pod.Name}
-	s.uses = append(s.uses, claimsOf(u, &pod.Spec, pod.Name)...)
+	s.uses = append(s.uses, claims...)
 	if _, described := templates[root.GroupKind]; !described {
-		s.uses = append(s.uses, configurationOf(u, &pod.Spec)...)
+		s.uses = append(s.uses, configurationOf(user{kind: podKind.Kind, name: pod.Name}, &pod.Spec)...)
 	}
 	return nil
 }

@@ -65,6 +65,8 @@ type survey struct {
 	owners map[schema.GroupKind]map[types.UID]*metav1.OwnerReference
 
 	pods []corev1.Pod
+	// mounted are the names of Pods by the claims that they mount.
+	mounted map[string][]string
 	// uses are what Pods and Pod templates name.
 	uses []use
 	// series are the claims of volumeClaimTemplates.
@@ -82,6 +84,7 @@ func newSurvey(f *Finder, namespace string) *survey {
 		objects: map[id]Object{}, byUID: map[types.UID]id{}, left: map[id]Left{},
 		members: &membership.Index{}, owners: map[schema.GroupKind]map[types.UID]*metav1.OwnerReference{},
 		accounts: sets.New[string](), asked: sets.New[id](),
+		mounted: map[string][]string{},
 	}
 }
 
@@ -179,7 +182,7 @@ func (s *survey) fetch(ctx context.Context, key id, reason string, optional bool
 
 // contents returns what was found.
 func (s *survey) contents() *Contents {
-	c := &Contents{Application: s.application, Installation: s.installation, Pods: s.pods, Claims: s.claims}
+	c := &Contents{Application: s.application, Installation: s.installation, Pods: s.pods, Mounted: s.mounted, Claims: s.claims}
 	for _, key := range s.sorted() {
 		if key.GroupKind != claimKind {
 			c.Objects = append(c.Objects, s.objects[key])

@@ -34,7 +34,7 @@ const (
 // writeSecrets stores the bytes, and returns in how many Secrets. One that is there from an earlier time
 // stays if it holds the same, and is replaced otherwise.
 func (s *Store) writeSecrets(ctx context.Context, uid types.UID, packed []byte) (int32, error) {
-	n := 0
+	n, before := 0, false
 	for chunk := range slices.Chunk(packed, chunkSize) {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
@@ -44,22 +44,33 @@ func (s *Store) writeSecrets(ctx context.Context, uid types.UID, packed []byte) 
 			Immutable: ptr.To(true), Type: secretType,
 			Data: map[string][]byte{secretKey: chunk},
 		}
-		if err := s.writeSecret(ctx, secret); err != nil {
+		there, err := s.writeSecret(ctx, secret)
+		if err != nil {
 			return 0, err
 		}
+		before = before || there
 		n++
+	}
+	if !before { // the first is written first, and deleted only with all others
+		return int32(n), nil
 	}
 	return int32(n), s.removeSecrets(ctx, uid, n)
 }
 
-// writeSecret creates a Secret. An immutable one cannot be updated, so another one is deleted first.
-func (s *Store) writeSecret(ctx context.Context, secret *corev1.Secret) error {
-	err := s.Client.Create(ctx, secret.DeepCopy())
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+// writeSecret creates a Secret, and reports whether one of that name was there. An immutable one cannot be updated,
+// so another one is deleted first.
+func (s *Store) writeSecret(ctx context.Context, secret *corev1.Secret) (there bool, err error) {
+	err = s.Client.Create(ctx, secret.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		return true, s.replaceSecret(ctx, secret)
 	}
+	return false, err
+}
+
+// replaceSecret has a Secret that exists hold what it should.
+func (s *Store) replaceSecret(ctx context.Context, secret *corev1.Secret) error {
 	there := &corev1.Secret{}
-	err = s.Client.Get(ctx, client.ObjectKeyFromObject(secret), there)
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(secret), there)
 	if err == nil && there.DeletionTimestamp == nil && ptr.Deref(there.Immutable, false) &&
 		maps.Equal(there.Labels, secret.Labels) && bytes.Equal(there.Data[secretKey], secret.Data[secretKey]) {
 		return nil

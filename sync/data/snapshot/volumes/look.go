@@ -3,10 +3,10 @@ package volumes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,30 +14,29 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Look returns how far the snapshots of the volumes are, in their order.
-func (v *Volumes) Look(ctx context.Context, o Owner, volumes []v1alpha1.SnapshotVolume) ([]State, error) {
+// Look returns how far the snapshots of the volumes are, in their order, as the watch knows it: it may not know
+// yet of one that was just created.
+func (w *Watch) Look(ctx context.Context, o Owner, volumes []v1alpha1.SnapshotVolume) ([]State, error) {
 	if len(volumes) == 0 {
 		return nil, nil
 	}
-	found := &snapshotv1.VolumeSnapshotList{}
-	if err := v.Client.List(ctx, found, client.InNamespace(o.Namespace), client.MatchingLabels(o.labels())); err != nil {
-		return nil, unserved(err, "list VolumeSnapshots")
+	if err := w.Await(ctx, volumes); err != nil {
+		return nil, err
 	}
-	byName := map[string]*snapshotv1.VolumeSnapshot{}
-	for i := range found.Items {
-		byName[found.Items[i].Name] = &found.Items[i]
-	}
+	found := members(w.follow(single).of(o.UID))
 	groupStates := map[string]State{}
-	for group, members := range groups(volumes) {
-		state, err := v.lookGroup(ctx, o, group, members, byName)
+	for name, group := range groups(volumes) {
+		state, err := w.lookGroup(ctx, o, name, group, found)
 		if err != nil {
 			return nil, err
 		}
-		groupStates[group] = state
+		groupStates[name] = state
 	}
 	states := make([]State, len(volumes))
 	for i, volume := range volumes {
-		states[i] = stateOf(byName[memberName(volume, byName)])
+		if seen := found.of(volume); seen != nil {
+			states[i] = seen.State
+		}
 		if volume.VolumeGroupSnapshot != "" {
 			states[i] = withGroup(states[i], groupStates[volume.VolumeGroupSnapshot])
 		}
@@ -45,18 +44,19 @@ func (v *Volumes) Look(ctx context.Context, o Owner, volumes []v1alpha1.Snapshot
 	return states, nil
 }
 
-// memberName returns the name of the VolumeSnapshot of a volume, which snapshot-controller chooses if it
-// belongs to a group.
-func memberName(volume v1alpha1.SnapshotVolume, byName map[string]*snapshotv1.VolumeSnapshot) string {
-	if volume.VolumeSnapshot != "" {
-		return volume.VolumeSnapshot
-	}
-	for name, s := range byName {
-		if ptr.Deref(s.Spec.Source.PersistentVolumeClaimName, "") == volume.Claim && groupOf(s) == volume.VolumeGroupSnapshot {
-			return name
+// members are VolumeSnapshots of one ApplicationSnapshot.
+type members sights
+
+// of returns the VolumeSnapshot of a volume; nil if it is not there. If it belongs to a group, snapshot-controller
+// has chosen its name.
+func (m members) of(volume v1alpha1.SnapshotVolume) *sight {
+	for _, s := range m {
+		named := volume.VolumeSnapshot != "" && s.Name == volume.VolumeSnapshot
+		if named || volume.VolumeSnapshot == "" && s.claim == volume.Claim && s.group == volume.VolumeGroupSnapshot {
+			return s
 		}
 	}
-	return ""
+	return nil
 }
 
 func stateOf(s *snapshotv1.VolumeSnapshot) State {
@@ -94,51 +94,55 @@ func withGroup(s, group State) State {
 
 // lookGroup returns how far a VolumeGroupSnapshot is, and adds those of its VolumeSnapshots that have not
 // been known so far. They get the label of ours, by which they are watched.
-func (v *Volumes) lookGroup(ctx context.Context, o Owner, name string, members []v1alpha1.SnapshotVolume, byName map[string]*snapshotv1.VolumeSnapshot) (State, error) {
-	group := &groupsnapshotv1.VolumeGroupSnapshot{}
-	err := v.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, group)
-	if apierrors.IsNotFound(err) {
+func (w *Watch) lookGroup(ctx context.Context, o Owner, name string, volumes []v1alpha1.SnapshotVolume, found members) (State, error) {
+	group := w.follow(grouped).of(o.UID)[types.NamespacedName{Namespace: o.Namespace, Name: name}]
+	if group == nil {
 		return State{}, nil
 	}
-	if err != nil {
-		return State{}, unserved(err, fmt.Sprintf("get VolumeGroupSnapshot %q", name))
+	missing := slices.ContainsFunc(volumes, func(v v1alpha1.SnapshotVolume) bool { return found.of(v) == nil })
+	if group.CutAt == nil || !missing {
+		return group.State, nil
 	}
-	state := State{Exists: group.DeletionTimestamp.IsZero()}
-	if group.Status == nil {
-		return state, nil
+	return group.State, w.volumes.adopt(ctx, o, name, found)
+}
+
+func stateOfGroup(g *groupsnapshotv1.VolumeGroupSnapshot) State {
+	state := State{Exists: g.DeletionTimestamp.IsZero(), UID: g.UID}
+	if g.Status == nil {
+		return state
 	}
-	state.CutAt = group.Status.CreationTime
-	if group.Status.Error != nil {
-		state.Error = ptr.Deref(group.Status.Error.Message, "no message")
+	state.CutAt = g.Status.CreationTime
+	if g.Status.Error != nil {
+		state.Error = ptr.Deref(g.Status.Error.Message, "no message")
 	}
-	missing := false
-	for _, m := range members {
-		missing = missing || byName[memberName(m, byName)] == nil
-	}
-	if state.CutAt == nil || !missing {
-		return state, nil
-	}
-	return state, v.adopt(ctx, o, name, byName)
+	return state
 }
 
 // adopt finds the VolumeSnapshots of a group.
-func (v *Volumes) adopt(ctx context.Context, o Owner, group string, byName map[string]*snapshotv1.VolumeSnapshot) error {
+func (v *Volumes) adopt(ctx context.Context, o Owner, group string, found members) error {
 	all := &snapshotv1.VolumeSnapshotList{}
 	if err := v.Client.List(ctx, all, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("list VolumeSnapshots: %w", err)
 	}
 	for i := range all.Items {
 		s := &all.Items[i]
-		if groupOf(s) != group || byName[s.Name] != nil {
+		key := client.ObjectKeyFromObject(s)
+		if groupOf(s) != group || found[key] != nil {
 			continue
 		}
 		change := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.SnapshotUIDLabel, o.UID)
 		if err := v.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType, change)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("label VolumeSnapshot %q: %w", s.Name, err)
 		}
-		byName[s.Name] = s
+		found[key] = &sight{NamespacedName: key, State: stateOf(s), claim: ptr.Deref(s.Spec.Source.PersistentVolumeClaimName, ""), group: group}
 	}
 	return nil
+}
+
+// Gone reports whether a VolumeSnapshot does not exist, or is being deleted: a watch may be behind.
+func (v *Volumes) Gone(ctx context.Context, namespace, name string) (bool, error) {
+	found, err := v.get(ctx, v1alpha1.NamespacedReference{Namespace: namespace, Name: name})
+	return found == nil || !found.DeletionTimestamp.IsZero(), err
 }
 
 // groupOf returns the name of the VolumeGroupSnapshot that a VolumeSnapshot belongs to; empty if it
