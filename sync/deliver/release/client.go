@@ -20,6 +20,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/sync/manifest"
@@ -36,7 +37,9 @@ type client struct {
 	ctx     context.Context
 	getter  getter
 	dynamic dynamic.Interface
-	id      Identity
+	// metadata is for writes of whose result nothing else is needed.
+	metadata metadata.Interface
+	id       Identity
 
 	// doing is Desired.Doing, and untouchedAt is Desired.UntouchedAt.
 	doing       func(what string)
@@ -86,6 +89,9 @@ func newClient(ctx context.Context, t Target, id Identity) (*client, error) {
 	var err error
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if c.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make metadata client: %w", err)
 	}
 	return c, nil
 }
