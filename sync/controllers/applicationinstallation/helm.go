@@ -21,7 +21,7 @@ type helmMethod struct {
 }
 
 func newHelmMethod(d *driver) *helmMethod {
-	return &helmMethod{driver: d, engine: release.NewEngine().RenderedBy(d.Templates)}
+	return &helmMethod{driver: d, engine: release.NewEngine().RenderedBy(d.Templates).Remembering(d.memo)}
 }
 
 func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {

@@ -66,6 +66,8 @@ type Reconciler struct {
 	Actions int
 
 	fetches *reconcile.Jobs[jobKey, prepared]
+	// memo is that of the releases of all clusters.
+	memo *release.Memo
 	// drivers has the driver of each cluster, by name.
 	drivers cluster.Engaged[types.NamespacedName, *driver]
 	// changing is held while the driver of a cluster changes.

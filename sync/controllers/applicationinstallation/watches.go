@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 )
@@ -32,6 +33,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	r.Renders = cmp.Or(r.Renders, render.NewSlots(nil))
+	r.memo = release.NewMemo()
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
 		if d := r.drivers.Get(key); d != nil && reachable {

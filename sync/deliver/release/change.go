@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // change brings an object to its target without reading it, if all that is to be done is what changed from
@@ -28,14 +30,28 @@ func (c *client) change(before, info *resource.Info) (bool, error) {
 		c.untouched = append(c.untouched, idOf(info))
 		return true, nil
 	}
-	patched, err := c.send(p, info, metav1.PatchOptions{})
+	patched, err := c.sendChange(p, info)
 	if isElse(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return true, c.wrote(info, patched)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written[idOf(info)] = patched
+	return true, nil
+}
+
+// sendChange sends a patch and returns the metadata of the object as it is then: nobody needs the rest, which
+// takes both sides as much time as the patch.
+func (c *client) sendChange(p patchData, info *resource.Info) (*metav1.PartialObjectMetadata, error) {
+	all := c.metadata.Resource(info.Mapping.Resource)
+	options := metav1.PatchOptions{FieldManager: v1alpha1.HelmFieldManager}
+	if info.Namespaced() {
+		return all.Namespace(info.Namespace).Patch(c.ctx, info.Name, p.kind, p.data, options)
+	}
+	return all.Patch(c.ctx, info.Name, p.kind, p.data, options)
 }
 
 // isElse reports whether an error may be because the object is not what it was taken for.

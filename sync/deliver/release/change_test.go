@@ -92,6 +92,12 @@ func TestEnsure_readsNothingThatIsUntouched(t *testing.T) {
 	assert.Equal(t, []string{"Service web"}, named(result.Untouched))
 	assert.Len(t, result.Objects, 4)
 	assert.Len(t, result.Written, 3)
+	for id, written := range result.Written {
+		if id.Kind == "ConfigMap" {
+			assert.IsType(t, &metav1.PartialObjectMetadata{}, written, "nothing else is needed of what was not read")
+			assert.NotEmpty(t, written.GetManagedFields())
+		}
+	}
 	_, err := w.configMap("web-extra")
 	assert.True(t, apierrors.IsNotFound(err))
 }

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/sync/manifest"
@@ -36,7 +36,10 @@ type client struct {
 	ctx     context.Context
 	getter  getter
 	dynamic dynamic.Interface
-	id      Identity
+	// metadata is for writes of whose result nothing else is needed.
+	metadata metadata.Interface
+	memo     *Memo
+	id       Identity
 
 	// doing is Desired.Doing, and untouchedAt is Desired.UntouchedAt.
 	doing       func(what string)
@@ -79,13 +82,16 @@ type Kept struct {
 }
 
 func newClient(ctx context.Context, t Target, id Identity) (*client, error) {
-	c := &client{ctx: ctx, id: id, gone: map[manifest.ID]bool{}, written: map[manifest.ID]metav1.Object{}}
+	c := &client{ctx: ctx, id: id, memo: NewMemo(), gone: map[manifest.ID]bool{}, written: map[manifest.ID]metav1.Object{}}
 	config := bound(ctx, t.Config())
 	config.WarningHandlerWithContext = warnings{c}
-	c.getter = getter{target: t, config: config}
+	c.getter = getter{target: t, config: config, mappings: &mappings{RESTMapper: t.Mapper()}}
 	var err error
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if c.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make metadata client: %w", err)
 	}
 	return c, nil
 }
@@ -165,7 +171,7 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 	if list := c.takeTried(string(text), validate); list != nil {
 		return list, nil
 	}
-	list, err := c.build(bytes.NewReader(text), "manifest", validate)
+	list, err := c.build(strings.NewReader(c.memo.json(string(text))), "manifest", validate)
 	if err == nil && validate {
 		c.mu.Lock()
 		c.rendered, c.target, c.targetObjects = true, string(text), idsOf(list)

@@ -20,19 +20,29 @@ type Engine struct {
 	renderer Renderer
 	busy     keyed.Map[busyKey, bool]
 	resuming resumptions
+	memo     *Memo
 }
 
 type busyKey struct{ host, release string }
 
 // NewEngine returns an engine that renders charts in this process.
 func NewEngine() *Engine {
-	return &Engine{renderer: helm.Here{}}
+	return &Engine{renderer: helm.Here{}, memo: NewMemo()}
 }
 
 // RenderedBy has r render charts; nil changes nothing. It must be called before the first action.
 func (e *Engine) RenderedBy(r Renderer) *Engine {
 	if r != nil {
 		e.renderer = r
+	}
+	return e
+}
+
+// Remembering has the engine use a Memo that those of other clusters use as well; nil changes nothing. It must
+// be called before the first action.
+func (e *Engine) Remembering(m *Memo) *Engine {
+	if m != nil {
+		e.memo = m
 	}
 	return e
 }

@@ -35,7 +35,7 @@ func (s *session) runInstall(ctx context.Context, run *action.Install, labels ma
 	run.SkipCRDs = true // revise has applied them
 	run.SkipSchemaValidation = true
 	run.Labels = labels
-	checked := &claimsCheck{stamp: s.id.Stamp(), claims: s.desired.Claims}
+	checked := &claimsCheck{sorted: s.sorted, claims: s.desired.Claims}
 	run.PostRenderer = checked
 	made, err := run.Run(c, values)
 	if checked.failure != nil {
@@ -47,14 +47,14 @@ func (s *session) runInstall(ctx context.Context, run *action.Install, labels ma
 // claimsCheck is a post-renderer that marks what was rendered, and fails if it does not use the claims that
 // it has to use.
 type claimsCheck struct {
-	stamp   helm.Stamp
+	sorted  *sorted
 	claims  []string
 	failure error
 }
 
 // Run implements Helm's postrender.PostRenderer.
 func (c *claimsCheck) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
-	stamped, err := c.stamp.Run(manifests)
+	stamped, err := c.sorted.Run(manifests)
 	if err != nil || len(c.claims) == 0 {
 		return stamped, err
 	}

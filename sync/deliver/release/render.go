@@ -32,8 +32,9 @@ func (s *session) render(ctx context.Context, revision int) (*chart.Chart, map[s
 		return nil, nil, err
 	}
 	s.warnings = s.rendered.Warnings
+	s.sorted = s.engine.memo.sorted(s.rendered, s.id.Stamp())
 	var values map[string]any
-	s.flat, values, err = s.rendered.Flat()
+	s.flat, values, err = s.sorted.left(s.rendered).Flat()
 	return s.flat, values, err
 }
 

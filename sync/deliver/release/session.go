@@ -34,7 +34,9 @@ type session struct {
 	// rendered is what the chart was rendered to; flat is what Helm gets instead of the chart.
 	rendered *helm.Rendered
 	flat     *chart.Chart
-	close    context.CancelFunc
+	// sorted is the manifest of what was rendered.
+	sorted *sorted
+	close  context.CancelFunc
 }
 
 // newSession prepares an action. The caller must close it.
@@ -45,7 +47,7 @@ func newSession(ctx context.Context, j job) (*session, error) {
 	if s.client, err = newClient(ctx, s.target, s.id); err != nil {
 		return nil, err
 	}
-	s.client.doing, s.client.untouchedAt = s.desired.Doing, s.desired.UntouchedAt
+	s.client.doing, s.client.untouchedAt, s.client.memo = s.desired.Doing, s.desired.UntouchedAt, s.engine.memo
 	// How an action ended is recorded even when its time is up.
 	settled, cancel := settling(ctx)
 	if s.store, err = newStore(ctx, settled, s.target.Config(), s.id, s.observed); err != nil {

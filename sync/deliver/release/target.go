@@ -7,6 +7,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -24,10 +25,32 @@ type Target interface {
 	Discovery() discovery.CachedDiscoveryInterface
 }
 
-// getter is a Target with a configuration of its own, in the form that Helm needs.
+// getter is a Target with a configuration and mappings of its own, in the form that Helm needs.
 type getter struct {
-	target Target
-	config *rest.Config
+	target   Target
+	config   *rest.Config
+	mappings *mappings
+}
+
+// mappings asks a RESTMapper once for each kind that it knows: manifests have many objects of a few kinds.
+type mappings struct {
+	meta.RESTMapper
+	known keyed.Map[schema.GroupVersionKind, *meta.RESTMapping]
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m *mappings) RESTMapping(kind schema.GroupKind, preferred ...string) (*meta.RESTMapping, error) {
+	if len(preferred) != 1 {
+		return m.RESTMapper.RESTMapping(kind, preferred...)
+	}
+	if known, ok := m.known.Lookup(kind.WithVersion(preferred[0])); ok {
+		return known, nil
+	}
+	found, err := m.RESTMapper.RESTMapping(kind, preferred...)
+	if err == nil {
+		m.known.Put(kind.WithVersion(preferred[0]), found)
+	}
+	return found, err
 }
 
 // ToRESTConfig implements Helm's RESTClientGetter.
@@ -39,7 +62,7 @@ func (g getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) 
 }
 
 // ToRESTMapper implements Helm's RESTClientGetter.
-func (g getter) ToRESTMapper() (meta.RESTMapper, error) { return g.target.Mapper(), nil }
+func (g getter) ToRESTMapper() (meta.RESTMapper, error) { return g.mappings, nil }
 
 // versions remembers the API server version of each target for versionBelieved, so that no upgrade
 // is missed for long.

@@ -27,7 +27,7 @@ func (s *session) runUpgrade(ctx context.Context, run *action.Upgrade, labels ma
 	run.ResetValues = true // else empty values would be those of the last revision
 	run.SkipSchemaValidation = true
 	run.Labels = labels
-	run.PostRenderer = s.id.Stamp()
+	run.PostRenderer = s.sorted
 	s.client.tries = true
 	return run.RunWithContext(context.Background(), s.id.Name, c, values)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/release"
 )
 
 // flatKey is the value in which a flat chart has its texts.
@@ -34,4 +35,15 @@ func (r *Rendered) Flat() (*chart.Chart, map[string]any, error) {
 		texts[name] = r.Files[name]
 	}
 	return flat, map[string]any{flatKey: texts}, nil
+}
+
+// Hooked returns the paths of the texts that may have hooks in them.
+func (r *Rendered) Hooked() map[string]bool {
+	found := map[string]bool{}
+	for name, text := range r.Files {
+		if strings.Contains(text, release.HookAnnotation) {
+			found[name] = true
+		}
+	}
+	return found
 }

@@ -202,11 +202,12 @@ func (o Options) simulated() (*chartutil.Capabilities, error) {
 // takeNotes removes the notes of all charts from the rendered files, and returns those of c.
 func takeNotes(c *chart.Chart, files map[string]string) string {
 	own := files[path.Join(c.ChartFullPath(), "templates", notesFile)]
-	maps.DeleteFunc(files, func(name, _ string) bool { return isNotes(name) })
+	maps.DeleteFunc(files, func(name, _ string) bool { return IsNotes(name) })
 	return own
 }
 
 // notesFile is how the names of notes end.
 const notesFile = "NOTES.txt"
 
-func isNotes(name string) bool { return strings.HasSuffix(name, notesFile) }
+// IsNotes reports whether a template with that path renders to notes.
+func IsNotes(name string) bool { return strings.HasSuffix(name, notesFile) }

@@ -182,7 +182,7 @@ func check(texts []named) error {
 	}
 	values := 0
 	for _, t := range texts {
-		if isNotes(t.name) || most <= maxManifestValues && !strings.Contains(t.text, "*") {
+		if IsNotes(t.name) || most <= maxManifestValues && !strings.Contains(t.text, "*") {
 			continue
 		}
 		for _, document := range releaseutil.SplitManifests(t.text) {
