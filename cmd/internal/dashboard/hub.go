@@ -132,7 +132,7 @@ func (o Options) addTo(ctx context.Context, mgr manager.Manager, config *rest.Co
 
 // newShared returns a dashboard for many, and what is to be run beside it; nil for nothing.
 func newShared(ctx context.Context, config *rest.Config, o Options) (*server, manager.RunnableFunc, error) {
-	hub := fleet.NewHub(o.HubName, config)
+	hub := fleet.NewHub(o.HubName, config).Bounded()
 	by, beside, err := o.door(hub)
 	if err != nil {
 		return nil, nil, err

@@ -1,7 +1,10 @@
 package dashboard
 
 import (
+	"encoding/pem"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -113,4 +117,52 @@ func TestReach_clusterThatHangs(t *testing.T) {
 	assert.Empty(t, done, "nothing else waits for it")
 	gate.Close()
 	assert.Equal(t, http.StatusBadGateway, (<-done).status)
+}
+
+// Who may write a kubeconfig that the dashboard uses has it ask a server of theirs, and nothing else: that cannot lead it to
+// another server, whose answers they would read on a page. The clusters of a seed are bounded, too.
+func TestReach_redirectsAreNotFollowed(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	asked := make(chan string, 100)
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		_, _ = io.WriteString(w, "credentials of the node")
+	}))
+	t.Cleanup(inside.Close)
+	theirs := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inside.URL+"/latest/meta-data", http.StatusFound)
+	}))
+	t.Cleanup(theirs.Close)
+	kubeconfig, err := env.Kubeconfig("theirs", &rest.Config{Host: theirs.URL, BearerToken: "x", TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: theirs.Certificate().Raw}),
+	}})
+	require.NoError(t, err)
+	k, seed := cluster(ns, "berlin"), cluster(ns, "seed")
+	k.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "theirs", Key: "kubeconfig"}
+	seed.Spec.KubeconfigSecretRef, seed.Spec.Role = &v1alpha1.SecretKeyReference{Name: "seed", Key: "kubeconfig"}, v1alpha1.ClusterRoleSeed
+	c := create(t, api, k, seed)
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, "theirs", kubeconfig)))
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, "seed", api.Kubeconfig())))
+	s := openShared(t, account(t, api))
+	keeper := keeperOf(t, api, ns)
+	b := s.signIn(keeper)
+	for _, path := range []string{
+		objectLink(ns, "berlin", "applicationinstallations", ns, "web"), logsLink(client.ObjectKeyFromObject(k), ns, "web"), "/live?object=" + objectLink(ns, "berlin", "gitsyncs", ns, "web"),
+	} {
+		got := b.page(path)
+		assert.Equal(t, http.StatusBadGateway, got.status, path)
+		assert.Contains(t, got.text(), "with a redirect, which is not followed", path)
+		assert.NotContains(t, got.text(), "credentials of the node", path)
+	}
+	by, ok := s.server.door.(*oidcDoor)
+	require.True(t, ok)
+	drives, err := by.viewers.of(keeper, nil).hub.UserCluster(t.Context(), client.ObjectKeyFromObject(seed))
+	require.NoError(t, err)
+	behind, err := drives.UserCluster(t.Context(), client.ObjectKeyFromObject(k))
+	require.NoError(t, err)
+	as, err := behind.Client()
+	require.NoError(t, err)
+	assert.ErrorContains(t, as.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "x"}, &corev1.Secret{}), "with a redirect, which is not followed")
+	assert.Empty(t, asked)
 }
