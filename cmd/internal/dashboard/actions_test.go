@@ -77,6 +77,9 @@ func TestActions_onWhatWasShownAlone(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, got.status)
 	assert.Contains(t, got.body, "it was modified since the page was shown, and nothing was done")
 	assert.Equal(t, http.StatusConflict, b.post(page, url.Values{"step": {"apply"}}).status, "nothing was shown")
+	other := b.get(page).hidden()
+	other.Set("uid", "of-one-that-was-deleted")
+	assert.Equal(t, http.StatusConflict, b.post(page, other).status, "one of the same name was shown")
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(gs), gs))
 	assert.False(t, gs.Spec.Suspend)
 }

@@ -191,12 +191,8 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	if len(path) != len(objectPath) {
 		return nil, nil // the page is about kinds of the inventory
 	}
-	if s.budget != nil {
-		end, _ := s.budget.request(viewerOf(r).name)
-		if end == nil {
-			return nil, errTooMany
-		}
-		defer end()
+	if err := s.spend(viewerOf(r)); err != nil {
+		return nil, err
 	}
 	at := addressOf(func(part string) string { return path[slices.Index(objectPath, part)] })
 	cluster, err := viewerOf(r).cluster(r.Context(), at.cluster)

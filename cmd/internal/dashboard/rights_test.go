@@ -22,7 +22,7 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	api := hub(t)
 	mine, ours, other := api.Namespace(t), api.Namespace(t), api.Namespace(t)
 	reader(t, api, mine)
-	c := create(t, api, cluster(mine, "berlin"), cluster(ours, "rome"), cluster(other, "paris"),
+	c := create(t, api, cluster(mine, "berlin", installed("web-"+mine, "0.9.0", metav1.ConditionTrue)), cluster(ours, "rome"), cluster(other, "paris"),
 		&v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: mine, Name: "berlin-sync"}, Spec: v1alpha1.GitSyncSpec{URL: "https://example.com/a.git"}},
 		&v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "paris-sync"}, Spec: v1alpha1.GitSyncSpec{URL: "https://example.com/b.git"}})
 	meta := metav1.ObjectMeta{Namespace: ours, Name: "team"}
@@ -39,7 +39,7 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 
 	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web-" + mine}, Spec: v1alpha1.ApplicationDefinitionSpec{
 		Logo:     &v1alpha1.Logo{Format: "svg+xml", Data: []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`)},
-		Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: chartTemplate()}},
+		Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: chartTemplate()}}, DefaultVersion: "1.0.0",
 	}}
 	create(t, api, definition)
 	publisher, err := api.AddUser("publisher", "system:masters")
@@ -59,6 +59,8 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	fleet := b.page("/").body
 	assert.Contains(t, fleet, "berlin")
 	assert.Contains(t, fleet, "rome", "of the group")
+	assert.Contains(t, fleet, "0.9.0")
+	assert.NotContains(t, fleet, "the default version is", "the definition says so, which is not theirs to see")
 	assert.Contains(t, fleet, "those of the namespaces in which you may are shown")
 	assert.Contains(t, b.page("/gitsyncs").body, "berlin-sync")
 	assert.NotContains(t, s.signIn(mine).page("/").body, "rome", "the same user in no group")
