@@ -84,7 +84,7 @@ func TestActions_onWhatWasShownAlone(t *testing.T) {
 	assert.False(t, gs.Spec.Suspend)
 }
 
-// A page of somebody else can have a browser send a form, but nothing comes of it.
+// A form that another site has a browser send is refused.
 func TestActions_fromOtherPages(t *testing.T) {
 	c, b, gs, page := deliveredIn(t)
 	page += "/actions/suspend"

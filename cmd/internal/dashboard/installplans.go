@@ -32,7 +32,7 @@ func installNeeds(sub *subject) []need {
 	return append(needs, rightsToInstall(inst)...)
 }
 
-// rightsToInstall are those that admission asks for whoever writes the spec of an installation.
+// rightsToInstall are those that admission requires for a change of the spec of an installation.
 func rightsToInstall(inst *v1alpha1.ApplicationInstallation) []need {
 	needs := []need{{{Verb: "install", Group: v1alpha1.Group, Resource: "applicationdefinitions", Name: inst.Spec.ApplicationRef.Name}}}
 	if account := inst.Spec.ServiceAccountName; account != "" {

@@ -36,7 +36,7 @@ func TestStrikes_in(t *testing.T) {
 	}
 }
 
-// What an object is, and is called, stays: else nobody could tell which it is.
+// Kind and name of an object stay: they say which one it is.
 func TestStrikes_namesStay(t *testing.T) {
 	s := &strikes{}
 	s.add([]any{"hunter2", "ConfigMap"})
