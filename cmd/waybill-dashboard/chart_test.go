@@ -135,7 +135,7 @@ func TestChart_whatTheAccountMay(t *testing.T) {
 			require.Eventually(t, func() bool { return as(ns, "team").List(t.Context(), secrets, client.InNamespace(ns)) == nil }, limit, often, "the tenant reads their own")
 			assert.Error(t, as(ns, "team").List(t.Context(), configMaps), "and nothing else")
 			assert.Equal(t, tc.writes, as(ns, "team").Create(t.Context(), configMap(ns)) == nil, "and writes what is not of Waybill")
-			assert.Equal(t, tc.masters, as(ns, "system:masters").List(t.Context(), configMaps) == nil, "constrained, nobody is system:masters; otherwise RBAC names groups, or it is everybody")
+			assert.Equal(t, tc.masters, as(ns, "system:masters").List(t.Context(), configMaps) == nil, "constrained, system:masters cannot be impersonated; otherwise RBAC names the groups that can, or all can")
 			assert.Error(t, as("system:serviceaccount:"+ns+":default").List(t.Context(), configMaps, client.InNamespace(ns)), "accounts are not users")
 			own, err := client.New(config, client.Options{})
 			require.NoError(t, err)
@@ -198,7 +198,7 @@ clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %q}}], us
 		status, body = get(mine, "/objects/-/-/gitsyncs/"+other+"/sync-of-"+other+end)
 		assert.Equal(t, http.StatusForbidden, status, body)
 	}
-	_, body = get("nobody", "/gitsyncs")
+	_, body = get("stranger", "/gitsyncs")
 	assert.NotContains(t, body, "sync-of-")
 	response, err := http.Get("http://" + health + "/readyz") //nolint:noctx // it is this process
 	require.NoError(t, err)

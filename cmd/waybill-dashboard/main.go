@@ -1,5 +1,5 @@
 /*
-Waybill-dashboard serves the dashboard of a hub to everybody who may sign in, each with their own
+Waybill-dashboard serves the dashboard of a hub to all who may sign in, each with their own
 rights: with an account of its own, it watches Waybill's kinds and impersonates those who use it.
 */
 package main

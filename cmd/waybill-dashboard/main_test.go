@@ -24,22 +24,22 @@ func TestRun_refusesWhatCannotWork(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown flag":                   {[]string{"--nope"}, "unknown flag: --nope"},
-		"an argument":                    {[]string{"now"}, `unexpected argument "now"`},
-		"browsers need an address":       {nil, "give --url"},
-		"cookies are for https":          {[]string{"--url=http://waybill.example.com"}, "no other scheme"},
-		"and for a whole host":           {[]string{"--url=https://example.com/waybill"}, "no path"},
-		"nobody says who people are":     {[]string{url}, "--oidc-issuer-url, or --requestheader-client-ca-file"},
-		"two say who people are":         {[]string{url, issuer, client, "--requestheader-client-ca-file=" + keys}, "not both"},
-		"a provider that anybody can be": {[]string{url, "--oidc-issuer-url=http://id.example.com"}, "not an https address"},
-		"no client":                      {[]string{url, issuer}, "--oidc-client-id"},
-		"no keys":                        {[]string{url, issuer, client}, "--session-key-file"},
-		"no name":                        {[]string{url, issuer, client, "--oidc-username-claim="}, "--oidc-username-claim"},
-		"sessions that end at once":      {[]string{url, issuer, client, "--session-key-file=" + keys, "--session-duration=1s"}, "--session-duration"},
-		"half a certificate":             {[]string{url, issuer, client, "--session-key-file=" + keys, "--tls-cert-file=x"}, "need one another"},
-		"no such kubeconfig":             {[]string{url, issuer, client, "--session-key-file=" + keys, "--kubeconfig=/does/not/exist"}, "stat /does/not/exist"},
-		"keys that can be guessed":       {[]string{url, issuer, client, "--session-key-file=" + keys, "--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"}, "less than 32 characters"},
-		"a proxy that nobody can check":  {[]string{url, "--requestheader-client-ca-file=" + keys, "--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"}, "authority of the proxy"},
+		"unknown flag":                 {[]string{"--nope"}, "unknown flag: --nope"},
+		"an argument":                  {[]string{"now"}, `unexpected argument "now"`},
+		"browsers need an address":     {nil, "give --url"},
+		"cookies are for https":        {[]string{"--url=http://waybill.example.com"}, "no other scheme"},
+		"and for a whole host":         {[]string{"--url=https://example.com/waybill"}, "no path"},
+		"no source of identities":      {[]string{url}, "--oidc-issuer-url, or --requestheader-client-ca-file"},
+		"two say who people are":       {[]string{url, issuer, client, "--requestheader-client-ca-file=" + keys}, "not both"},
+		"a provider without TLS":       {[]string{url, "--oidc-issuer-url=http://id.example.com"}, "not an https address"},
+		"no client":                    {[]string{url, issuer}, "--oidc-client-id"},
+		"no keys":                      {[]string{url, issuer, client}, "--session-key-file"},
+		"no name":                      {[]string{url, issuer, client, "--oidc-username-claim="}, "--oidc-username-claim"},
+		"sessions that end at once":    {[]string{url, issuer, client, "--session-key-file=" + keys, "--session-duration=1s"}, "--session-duration"},
+		"half a certificate":           {[]string{url, issuer, client, "--session-key-file=" + keys, "--tls-cert-file=x"}, "need one another"},
+		"no such kubeconfig":           {[]string{url, issuer, client, "--session-key-file=" + keys, "--kubeconfig=/does/not/exist"}, "stat /does/not/exist"},
+		"keys that can be guessed":     {[]string{url, issuer, client, "--session-key-file=" + keys, "--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"}, "less than 32 characters"},
+		"a proxy without an authority": {[]string{url, "--requestheader-client-ca-file=" + keys, "--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"}, "authority of the proxy"},
 	} {
 		assert.ErrorContains(t, run(t.Context(), tc.args), tc.says, reason)
 	}
@@ -52,5 +52,5 @@ func TestParse_defaults(t *testing.T) {
 	assert.Nil(t, d.Proxy)
 	assert.Equal(t, 8*time.Hour, d.SessionDuration)
 	assert.Equal(t, "sub", d.OIDC.UsernameClaim)
-	assert.Empty(t, d.KubeconfigNamespace, "it impersonates nobody in user clusters unless it is told to")
+	assert.Empty(t, d.KubeconfigNamespace, "it does not impersonate users in user clusters unless it is told to")
 }

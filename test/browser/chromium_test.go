@@ -28,7 +28,8 @@ import (
 // limit is how long a page may take, and the browser to start; only a test that fails ever waits so long.
 const limit = 2 * env.Limit
 
-// flags have the browser start as new, and ask nobody but the dashboard.
+// flags have the browser start as new, and send requests to the dashboard alone. They need neither user namespaces nor a large /dev/shm,
+// which containers may lack.
 var flags = append(chromedp.DefaultExecAllocatorOptions[:],
 	chromedp.WSURLReadTimeout(limit), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 	chromedp.Flag("hide-scrollbars", true), chromedp.Flag("ignore-certificate-errors", true), // the dashboard in the hub signs its own
@@ -74,7 +75,7 @@ func needs(t testing.TB, missing error) {
 	if missing == nil {
 		return
 	}
-	if os.Getenv("BROWSER") != "" {
+	if os.Getenv("BROWSER") == "1" {
 		t.Fatal(missing)
 	}
 	saySkipped.Do(func() { fmt.Println("SKIPPED:", missing) }) // which is shown without -v, too

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Whoever has no mouse gets everywhere.
+// Every page is reached, and used, by the keyboard.
 func TestKeyboard(t *testing.T) {
 	w := fleet(t)
 	b := open(t, start(t, w.hub.RESTConfig(), system))

@@ -72,7 +72,7 @@ func TestLive_sessionExpires(t *testing.T) {
 	b.awaitText("berlin")
 }
 
-// A user cluster that hangs keeps nobody but those who look at it waiting; they are told when it was last seen.
+// Only pages of a user cluster wait for it when it does not answer; they say when it was last seen.
 func TestLive_clusterDies(t *testing.T) {
 	w := fleet(t)
 	d := start(t, w.hub.RESTConfig(), system)
@@ -114,7 +114,7 @@ func TestLive_clusterHangs(t *testing.T) {
 	b.awaitText("berlin")
 }
 
-// A tab that nobody sees has no stream, and is as it should be when it is seen again.
+// A hidden tab has no stream, and is current when it is shown again.
 func TestLive_hiddenTabAsksNothing(t *testing.T) {
 	w := fleet(t)
 	ns := w.hub.Namespace(t)

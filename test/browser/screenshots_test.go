@@ -36,6 +36,7 @@ func TestScreenshots(t *testing.T) {
 			b.scheme(look.dark)
 			b.visit(page.path)
 			b.await("document.body.textContent.includes(" + quoted(page.has) + ")")
+			b.await(`[...document.images].filter((i) => i.getBoundingClientRect().top < innerHeight).every((i) => i.complete && i.naturalWidth > 0)`)
 			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(folder, page.name+"-"+look.name+".png"), reduced(t, picture), 0o644))

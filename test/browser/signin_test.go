@@ -66,7 +66,7 @@ func file(t testing.TB, content []byte) string {
 	return name
 }
 
-// viewer returns somebody who may read our kinds in a namespace of the hub that has a cluster, and what allows it.
+// viewer returns a user who may read our kinds in a namespace of the hub that has a cluster, and what allows it.
 func viewer(t testing.TB, hub *env.Cluster, namespace, cluster string) (name string, binding *rbacv1.RoleBinding) {
 	t.Helper()
 	removeAll(t, hub, &v1alpha1.KubernetesCluster{}, namespace)
@@ -110,7 +110,7 @@ func account(t testing.TB, hub *env.Cluster) *rest.Config {
 	return config
 }
 
-// Somebody signs in with their provider, sees what they may under their name, and signs out.
+// A user signs in with the provider, sees what they may under their name, and signs out.
 func TestSignIn_andOut(t *testing.T) {
 	w := fleet(t)
 	ns := w.hub.Namespace(t)
@@ -157,7 +157,7 @@ func TestSignIn_sessionEnds(t *testing.T) {
 	assert.Equal(t, 2, provider.SignedIn(), "they have signed in again")
 }
 
-// Rights that are withdrawn while somebody looks are gone from their page without a reload.
+// What withdrawn rights allowed is gone from a page that is open, without a reload.
 func TestSignIn_rightsWithdrawn(t *testing.T) {
 	w := fleet(t)
 	ns := w.hub.Namespace(t)

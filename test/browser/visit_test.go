@@ -14,7 +14,7 @@ func TestVisit_first(t *testing.T) {
 	d := start(t, w.hub.RESTConfig(), system)
 	b := newTab(t, d)
 	b.expects("401")
-	assert.Equal(t, http.StatusUnauthorized, b.visit("/"), "nobody is let in without the address")
+	assert.Equal(t, http.StatusUnauthorized, b.visit("/"), "there is no way in without the address")
 	assert.Contains(t, b.text(), "waybill dashboard")
 
 	b.visit(d.login)
@@ -72,7 +72,7 @@ func (b *tab) expectsOfPages() {
 	b.expects("/logs/")
 }
 
-// Every page can be used by everybody, in a wide window and a narrow one, light and dark.
+// Every page is accessible, in a wide window and a narrow one, light and dark.
 func TestPages_accessible(t *testing.T) {
 	w := fleet(t)
 	b := open(t, start(t, w.hub.RESTConfig(), system))

@@ -45,7 +45,7 @@ func TestServer_letsInOneBrowser(t *testing.T) {
 		"OtherDashboard": {"it is that of another port", func(r *http.Request, s *session) {
 			r.AddCookie(&http.Cookie{Name: "waybill-dashboard-8091", Value: s.secret})
 		}, http.StatusUnauthorized},
-		"OtherHost": {"a page of somebody else whose name was made to lead here", func(r *http.Request, s *session) {
+		"OtherHost": {"DNS rebinding: another site whose name resolves to this machine", func(r *http.Request, s *session) {
 			letIn(r, s)
 			r.Host = "evil.example:8090"
 		}, http.StatusMisdirectedRequest},
@@ -93,5 +93,5 @@ func TestSession_tokenIsGoodForOnce(t *testing.T) {
 
 	again := httptest.NewRecorder()
 	s.login(again, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8090/login?token="+token, nil))
-	assert.Equal(t, http.StatusUnauthorized, again.Code, "whoever reads the history of a shell is late")
+	assert.Equal(t, http.StatusUnauthorized, again.Code, "the token in a shell history cannot be used again")
 }

@@ -93,7 +93,7 @@ func isInstallation(sub *subject) bool {
 	return sub.object.GetKind() == v1alpha1.ApplicationInstallationKind
 }
 
-// reconciles reports whether somebody reconciles objects of the kind: those say which request they have handled.
+// reconciles reports whether a controller reconciles objects of the kind, and says in the status which request it has handled.
 func reconciles(sub *subject) bool {
 	switch sub.object.GetKind() {
 	case v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind, v1alpha1.KubernetesApplicationKind,

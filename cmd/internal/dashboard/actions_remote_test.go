@@ -19,43 +19,20 @@ import (
 
 // Rights that people have in a cluster, each with those before it.
 var (
-	mayRead   = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
 	mayPatch  = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationinstallations", "gitsyncs"}, Verbs: []string{"patch"}}
 	mayUse    = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationdefinitions"}, Verbs: []string{"get", "list", "install"}}
 	mayDelete = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationinstallations"}, Verbs: []string{"delete"}}
 )
 
-// grant gives a user rights in a namespace of a cluster, and those for what has none in all of it.
+// grant gives a user rights in a namespace of a cluster, and those on definitions, which have none, in all of it.
 func grant(t *testing.T, api *env.Cluster, namespace, name string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	c, err := client.New(api.RESTConfig(), client.Options{})
-	require.NoError(t, err)
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
-	in, across := metav1.ObjectMeta{Namespace: namespace, Name: name}, metav1.ObjectMeta{Name: name}
-	var wide []rbacv1.PolicyRule
 	for _, rule := range rules {
 		if rule.Resources[0] == "applicationdefinitions" {
-			wide = append(wide, rule)
+			allow(t, api, "", name, rule)
 		}
 	}
-	for _, object := range []client.Object{
-		&rbacv1.Role{ObjectMeta: in, Rules: rules},
-		&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects},
-		&rbacv1.ClusterRole{ObjectMeta: across, Rules: wide},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: across, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects},
-	} {
-		require.NoError(t, c.Create(t.Context(), object))
-	}
-	for _, rule := range rules {
-		if rule.Resources[0] == "*" {
-			rule.Resources = []string{"applicationinstallations"}
-		}
-		at := namespace
-		if rule.Resources[0] == "applicationdefinitions" {
-			at = ""
-		}
-		api.AwaitGranted(t, name, at, rule)
-	}
+	allow(t, api, namespace, name, rules...)
 }
 
 // K70: in a user cluster, the dashboard does as its users what they may there, and names the right that they lack; what they may
@@ -152,14 +129,7 @@ func TestActions_ofATenantInTheHub(t *testing.T) {
 	grant(t, api, mine, tenant, mayRead, mayPatch)
 	foreign, gs := syncOf(other), syncOf(mine)
 	c := create(t, api, gs, foreign, cluster(mine, "berlin"))
-	require.NoError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: tenant}, Rules: []rbacv1.PolicyRule{mayRead}}))
-	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: tenant}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: tenant},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tenant}},
-	}))
-	theirs := mayRead
-	theirs.Resources = []string{"gitsyncs"}
-	api.AwaitGranted(t, tenant, other, theirs)
+	allow(t, api, other, tenant, mayRead)
 	b := openShared(t, account(t, api)).signIn(tenant)
 	for _, action := range []string{"suspend", "resume", "reconcile"} {
 		page := objectLink("", "", "gitsyncs", mine, "team") + "/actions/" + action

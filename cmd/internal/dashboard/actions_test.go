@@ -77,11 +77,14 @@ func TestActions_onWhatWasShownAlone(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, got.status)
 	assert.Contains(t, got.body, "it was modified since the page was shown, and nothing was done")
 	assert.Equal(t, http.StatusConflict, b.post(page, url.Values{"step": {"apply"}}).status, "nothing was shown")
+	other := b.get(page).hidden()
+	other.Set("uid", "of-one-that-was-deleted")
+	assert.Equal(t, http.StatusConflict, b.post(page, other).status, "one of the same name was shown")
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(gs), gs))
 	assert.False(t, gs.Spec.Suspend)
 }
 
-// A page of somebody else can have a browser send a form, but nothing comes of it.
+// A form that another site has a browser send is refused.
 func TestActions_fromOtherPages(t *testing.T) {
 	c, b, gs, page := deliveredIn(t)
 	page += "/actions/suspend"

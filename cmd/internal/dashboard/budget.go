@@ -139,6 +139,20 @@ func (s *server) reads(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// spend takes what it costs to begin a stream that reads a cluster; errTooMany if there is nothing left. How many last at a time
+// is bounded elsewhere.
+func (s *server) spend(v *viewer) error {
+	if s.budget == nil {
+		return nil
+	}
+	end, _ := s.budget.request(v.name)
+	if end == nil {
+		return errTooMany
+	}
+	end()
+	return nil
+}
+
 // askAgain says when a request may be sent again.
 func askAgain(w http.ResponseWriter, again time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(again.Seconds())))))

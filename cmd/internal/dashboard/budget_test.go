@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestBudget_request(t *testing.T) {
 		"all together":                        {share{1, 9, 9}, share{1, 2, 9}, []step{{"jane", 0, true, 0}, {"john", 0, true, 0}, {"jim", 0, true, time.Second}, {"jim", time.Second, true, 0}}},
 		"what is refused costs nothing":       {share{1, 1, 9}, share{1, 2, 9}, []step{{"jane", 0, true, 0}, {"jane", 0, true, time.Second}, {"jane", 0, true, time.Second}, {"john", 0, true, 0}}},
 		"under way at a time":                 {share{100, 100, 2}, ample, []step{{"jane", 0, false, 0}, {"jane", 0, true, 0}, {"jane", 0, false, 0}, {"jane", time.Hour, true, freeAgain}, {"john", 0, true, 0}}},
-		"under way at a time, of all":         {ample, share{100, 100, 1}, []step{{"jane", 0, false, 0}, {"john", 0, true, freeAgain}}},
+		"under way at a time, of all":         {ample, share{100, 100, 1}, []step{{"jane", 0, true, 0}, {"jane", 0, false, 0}, {"john", 0, true, freeAgain}}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -70,6 +71,32 @@ func TestBudget_forgets(t *testing.T) {
 	assert.NotContains(t, b.by, "gone")
 }
 
+// Who has spent what there was does not have it again by being forgotten.
+func TestBudget_remembersWhatWasSpent(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	b := budgetOf(share{perSecond: 0.001, burst: 1, atATime: 1}, shareOfAll)
+	b.now = clock.Now
+	ended, _ := b.request("jane")
+	ended()
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	refused, _ := b.request("jane")
+	assert.Nil(t, refused)
+}
+
+func TestBudget_logsOfAll(t *testing.T) {
+	b := newBudget()
+	var last func()
+	for i := range maxLogs {
+		last, _ = b.log(fmt.Sprint(i))
+		require.NotNil(t, last)
+	}
+	refused, _ := b.log("jane")
+	assert.Nil(t, refused)
+	last()
+	after, _ := b.log("jane")
+	assert.NotNil(t, after, "one has ended")
+}
+
 func TestBudget_logs(t *testing.T) {
 	b := newBudget()
 	var last func()
@@ -102,7 +129,7 @@ func TestShared_budgetOfAUser(t *testing.T) {
 		require.Equal(t, http.StatusOK, jane.page(page).status)
 	}
 	sync := objectLink("", "", "gitsyncs", ns, "team")
-	for _, path := range []string{page, sync + "/manifests", sync + "/actions/suspend", logsLink(keyOf(cluster(ns, "berlin")), ns, "web"), "/live?object=" + page} {
+	for _, path := range []string{page, sync + "/manifests", sync + "/actions/suspend", logsLink(keyOf(cluster(ns, "berlin")), ns, "web"), logsLink(keyOf(cluster(ns, "berlin")), ns, "web") + "/follow", "/catalog/none/install", "/live?object=" + page} {
 		refused := jane.page(path)
 		assert.Equal(t, http.StatusTooManyRequests, refused.status, path)
 		assert.NotEmpty(t, refused.header.Get("Retry-After"), path)

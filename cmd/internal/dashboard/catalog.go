@@ -67,8 +67,8 @@ func webLink(address string) string {
 	return address
 }
 
-// logo serves the picture of a definition. In a page of its own, which nobody has to open, one with a script
-// could not run it either.
+// logo serves the picture of a definition. A script in it does not run, even where the picture is
+// opened as a page.
 func (s *server) logo(w http.ResponseWriter, r *http.Request) {
 	found, ok, err := s.inventory.definitions.informer.GetStore().GetByKey(r.PathValue("name"))
 	definition, known := found.(*v1alpha1.ApplicationDefinition)

@@ -43,7 +43,7 @@ func (d *oidcDoor) redeem(ctx context.Context, e errand, code string) (ticket, e
 	return ticket{ID: rand.Text(), Name: name, Groups: groups, Until: d.now().Add(d.lasts)}, checkIdentity(name, groups)
 }
 
-// identity returns who somebody is by the claims about them, as kube-apiserver does.
+// identity returns the name and groups of a user by the claims of an ID token, as kube-apiserver does.
 func (o OIDC) identity(read func(any) error) (name string, groups []string, err error) {
 	var claims map[string]json.RawMessage
 	if err := read(&claims); err != nil {

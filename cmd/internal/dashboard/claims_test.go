@@ -19,7 +19,7 @@ func TestOIDC_identityIsThatOfTheAPIServer(t *testing.T) {
 	}{
 		"Default":       {"two issuers can have one name", OIDC{UsernameClaim: "sub"}, `{"sub": "7"}`, "https://id.example.com#7", nil, ""},
 		"Email":         {"an address is of one person", OIDC{UsernameClaim: "email"}, `{"email": "a@b.c", "email_verified": true}`, "a@b.c", nil, ""},
-		"NotVerified":   {"anybody can say so", OIDC{UsernameClaim: "email"}, `{"email": "a@b.c", "email_verified": false}`, "", nil, "has not verified"},
+		"NotVerified":   {"users can claim any address", OIDC{UsernameClaim: "email"}, `{"email": "a@b.c", "email_verified": false}`, "", nil, "has not verified"},
 		"VerifiedText":  {"not the word of the specification", OIDC{UsernameClaim: "email"}, `{"email": "a@b.c", "email_verified": "true"}`, "", nil, "has not verified"},
 		"NotSaid":       {"not all providers do", OIDC{UsernameClaim: "email"}, `{"email": "a@b.c"}`, "a@b.c", nil, ""},
 		"NoPrefix":      {"asked for", OIDC{UsernameClaim: "sub", UsernamePrefix: "-"}, `{"sub": "7"}`, "7", nil, ""},
@@ -27,7 +27,7 @@ func TestOIDC_identityIsThatOfTheAPIServer(t *testing.T) {
 		"OneGroup":      {"a text is one", OIDC{UsernameClaim: "sub", UsernamePrefix: "-", GroupsClaim: "role"}, `{"sub": "7", "role": "a"}`, "7", []string{"a"}, ""},
 		"NoGroups":      {"they are not said", OIDC{UsernameClaim: "sub", UsernamePrefix: "-", GroupsClaim: "groups"}, `{"sub": "7"}`, "7", nil, ""},
 		"NotAskedFor":   {"they count for nothing", OIDC{UsernameClaim: "sub", UsernamePrefix: "-"}, `{"sub": "7", "groups": ["a"]}`, "7", nil, ""},
-		"NoName":        {"nobody", OIDC{UsernameClaim: "email"}, `{"sub": "7"}`, "", nil, "no claim email"},
+		"NoName":        {"the claim is missing", OIDC{UsernameClaim: "email"}, `{"sub": "7"}`, "", nil, "no claim email"},
 		"GroupsOfThree": {"not names", OIDC{UsernameClaim: "sub", GroupsClaim: "groups"}, `{"sub": "7", "groups": [1, 2, 3]}`, "", nil, "neither a text nor a list"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func (s *server) curtain(ctx context.Context, at fleet.Place) *curtain {
 		of: func(definition *v1alpha1.ApplicationDefinition, version string) (secrecy, error) {
 			found, err := s.schemaOf(ctx, at, definition, version)
 			if err != nil && !errors.Is(err, errNoSchema) {
-				return secrecy{all: true}, err
+				return secrecy{}, err
 			}
 			return secrecyBy(found), nil
 		},
@@ -99,7 +99,7 @@ func (c *curtain) version(name, version string) secrecy {
 	return c.once(name, version, func() (secrecy, error) {
 		definition, err := c.offers(name)
 		if err != nil {
-			return secrecy{all: true}, err
+			return secrecy{}, err
 		}
 		return c.of(definition, cmp.Or(version, definition.Spec.DefaultVersion))
 	})
@@ -110,7 +110,7 @@ func (c *curtain) versions(name string) secrecy {
 	return c.once(name, "*", func() (secrecy, error) {
 		definition, err := c.offers(name)
 		if err != nil {
-			return secrecy{all: true}, err
+			return secrecy{}, err
 		}
 		hides, seen := secrecy{}, map[string]bool{}
 		for _, v := range definition.Spec.Versions {
@@ -125,7 +125,7 @@ func (c *curtain) versions(name string) secrecy {
 				err = fmt.Errorf("its versions have more than %d schemas", maxSchemas)
 			}
 			if err != nil {
-				return secrecy{all: true}, err
+				return secrecy{}, err
 			}
 			hides = hides.with(one)
 		}
@@ -139,11 +139,13 @@ func (c *curtain) once(name, version string, find func() (secrecy, error)) secre
 	if found, known := c.known[key]; known {
 		return found
 	}
-	found, err := secrecy{all: true}, c.failed[name]
+	var found secrecy
+	err := c.failed[name]
 	if err == nil {
 		found, err = find()
 	}
 	if err != nil {
+		found = secrecy{all: true}
 		c.failed[name] = err
 		c.warn("All values for ApplicationDefinition %s are hidden, as it is not known which are secret: %s", name, err)
 	}

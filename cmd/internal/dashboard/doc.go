@@ -3,7 +3,7 @@
 //
 // Pages are rendered by the server, and work without JavaScript. They show what the watches of the hub's
 // own kinds hold in memory; what is in user clusters, and everything that is asked for by name, is read
-// when somebody looks at it. A watch is in one of these states:
+// when a page shows it. A watch is in one of these states:
 //
 //	Connecting ──► Live ◄──► Lost        the API server does not answer: what was read before is shown
 //	                 │  ▲

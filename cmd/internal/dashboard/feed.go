@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxStreams is how many pages may be open at a time, and maxStreamsEach how many of one user. Tabs that nobody
-	// sees have none.
+	// maxStreams is how many pages may be open at a time, and maxStreamsEach how many of one user. Hidden
+	// tabs have none.
 	maxStreams     = 4000
 	maxStreamsEach = 60
 	// maxTouched is how many namespaces a stream remembers until it has asked whether they concern it.

@@ -53,6 +53,8 @@ type follow struct {
 	// changed is called when an object of a namespace has changed, and without one when the state has. It must not
 	// block.
 	changed func(namespace string)
+	// keep returns what is kept of an object.
+	keep cache.TransformFunc
 
 	informer cache.SharedIndexInformer
 
@@ -61,7 +63,7 @@ type follow struct {
 }
 
 func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func(namespace string)) *follow {
-	f := &follow{client: c, list: list, changed: changed, standing: standing{State: connecting}}
+	f := &follow{client: c, list: list, changed: changed, keep: ctrlcache.TransformStripManagedFields(), standing: standing{State: connecting}}
 	source := &cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}
 	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	return f
@@ -69,7 +71,7 @@ func newFollow(c client.WithWatch, object client.Object, list func() client.Obje
 
 // run watches until ctx ends.
 func (f *follow) run(ctx context.Context) error {
-	if err := f.informer.SetTransform(ctrlcache.TransformStripManagedFields()); err != nil {
+	if err := f.informer.SetTransform(f.keep); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	if err := f.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {

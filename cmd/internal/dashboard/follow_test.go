@@ -6,11 +6,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
+
+// A server that answers a watch of one object with others has them take no memory.
+func TestAddress_alone(t *testing.T) {
+	at := address{namespace: "team", name: "web"}
+	for _, name := range []string{"web", "other"} {
+		sent := &v1alpha1.GitSync{}
+		sent.Namespace, sent.Name, sent.ResourceVersion, sent.Spec.URL = "elsewhere", name, "7", "https://example.com"
+		kept, err := at.alone(sent)
+		assert.NoError(t, err)
+		assert.Equal(t, &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"namespace": "team", "name": "web", "resourceVersion": "7"},
+		}}, kept)
+	}
+}
 
 // A page says whether what it shows is as it is now.
 func TestFollow_states(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing that a browser sends makes it somebody else.
+// No header or cookie that a browser makes up changes the identity of its user.
 func TestShared_forgedRequests(t *testing.T) {
 	api := hub(t)
 	mine, other := api.Namespace(t), api.Namespace(t)

@@ -27,7 +27,7 @@ type Options struct {
 	URL string
 	// Listen is the host:port that it answers at, by TLS.
 	Listen string
-	// CertFile and KeyFile are read again when they change. Without them, it makes a certificate that nobody knows,
+	// CertFile and KeyFile are read again when they change. Without them, it signs a certificate of its own,
 	// for what forwards requests to it and does not check.
 	CertFile, KeyFile string
 	// MetricsAddress and HealthAddress are the host:port of /metrics, and of /healthz and /readyz; "0" for none.
@@ -132,7 +132,7 @@ func (o Options) addTo(ctx context.Context, mgr manager.Manager, config *rest.Co
 
 // newShared returns a dashboard for many, and what is to be run beside it; nil for nothing.
 func newShared(ctx context.Context, config *rest.Config, o Options) (*server, manager.RunnableFunc, error) {
-	hub := fleet.NewHub(o.HubName, config)
+	hub := fleet.NewHub(o.HubName, config).Bounded()
 	by, beside, err := o.door(hub)
 	if err != nil {
 		return nil, nil, err

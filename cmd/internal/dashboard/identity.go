@@ -20,12 +20,12 @@ const (
 	viewerFor  = time.Hour
 )
 
-// reserved is what the names of users and groups begin with that Kubernetes gives a meaning to. Nobody is taken for one
-// of them, whatever a provider or proxy says: who may name users there must not be able to make an administrator of
-// the hub, or a part of Kubernetes, out of one.
+// reserved is what the names of users and groups begin with that Kubernetes gives a meaning to. They are refused,
+// whatever a provider or proxy says: who may name users there must not be able to make an administrator of the hub, or a
+// component of Kubernetes, out of one.
 const reserved = "system:"
 
-// checkIdentity returns why nobody is let in by these names; nil if somebody is.
+// checkIdentity returns why a user of these names is refused; nil if they are let in.
 func checkIdentity(name string, groups []string) error {
 	if err := checkName("user", name); err != nil {
 		return err

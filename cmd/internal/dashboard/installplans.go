@@ -32,7 +32,7 @@ func installNeeds(sub *subject) []need {
 	return append(needs, rightsToInstall(inst)...)
 }
 
-// rightsToInstall are those that admission asks for whoever writes the spec of an installation.
+// rightsToInstall are those that admission requires for a change of the spec of an installation.
 func rightsToInstall(inst *v1alpha1.ApplicationInstallation) []need {
 	needs := []need{{{Verb: "install", Group: v1alpha1.Group, Resource: "applicationdefinitions", Name: inst.Spec.ApplicationRef.Name}}}
 	if account := inst.Spec.ServiceAccountName; account != "" {
@@ -123,7 +123,7 @@ func planUpgrade(ctx context.Context, s *server, sub *subject, form url.Values) 
 	if reflect.DeepEqual(b.inst.Spec, after.Spec) {
 		return nil, errors.New("nothing would change: it has this version and these values already")
 	}
-	what := fmt.Sprintf("%s is installed in version %s, in place of %s.", after.Spec.ApplicationRef.Name, after.Spec.ApplicationRef.Version, b.inst.Spec.ApplicationRef.Version)
+	what := fmt.Sprintf("Version %[2]s of %[1]s is installed, in place of %[3]s.", after.Spec.ApplicationRef.Name, after.Spec.ApplicationRef.Version, b.inst.Spec.ApplicationRef.Version)
 	if after.Spec.ApplicationRef.Version == b.inst.Spec.ApplicationRef.Version {
 		what = "Its values change; the version stays " + after.Spec.ApplicationRef.Version + "."
 	}

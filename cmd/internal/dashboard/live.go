@@ -15,7 +15,7 @@ import (
 type pace struct {
 	// gather is how long changes are gathered before a page is told to fetch itself again.
 	gather time.Duration
-	// ping is how often a stream is written to at least, so that one that nobody reads is found out.
+	// ping is how often a stream is written to at least, so that one that is not read is noticed.
 	ping time.Duration
 	// take is how long a browser may take to read what is written to its stream.
 	take time.Duration
@@ -66,7 +66,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	t.run(ctx)
 }
 
-// told is somebody who looks at a page.
+// told is a page that is open, and its viewer.
 type told struct {
 	*server
 	visit

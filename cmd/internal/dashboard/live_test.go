@@ -98,7 +98,7 @@ func TestFeed_isBounded(t *testing.T) {
 	to, end, err := f.subscribe(one, []string{"A"})
 	require.NoError(t, err)
 	f.tell("A", "x")
-	f.tell("A", "x") // nobody has read the first: it does not block
+	f.tell("A", "x") // the first was not read yet: it does not block
 	f.tell("B", "x")
 	assert.Len(t, to.woken, 1)
 	assert.Equal(t, map[touch]bool{{"A", "x"}: true}, to.take())
@@ -107,7 +107,7 @@ func TestFeed_isBounded(t *testing.T) {
 	}
 	touched := to.take()
 	assert.LessOrEqual(t, len(touched), maxTouched)
-	assert.True(t, touched[touch{}], "what was forgotten may concern anybody")
+	assert.True(t, touched[touch{}], "what was dropped may concern any viewer")
 	end()
 	for len(f.streams) < maxStreams {
 		_, _, err = f.subscribe(&viewer{name: fmt.Sprint(len(f.streams))}, nil)

@@ -100,6 +100,11 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel = context.WithDeadline(ctx, v.until)
 		defer cancel()
 	}
+	if err := s.spend(v.viewer); err != nil {
+		askAgain(w, freeAgain)
+		http.Error(w, "Too many requests: the log is not followed for now.", http.StatusTooManyRequests)
+		return
+	}
 	end, err := s.takeLog(v.viewer)
 	if err != nil {
 		askAgain(w, closeAgain)

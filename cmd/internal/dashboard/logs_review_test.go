@@ -43,7 +43,7 @@ func TestFollowLogs_rightsWithdrawn(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
 	api.AwaitRevoked(t, name, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}})
 	s.clock.SetTime(s.clock.Now().Add(2 * reviewAgain))
-	go func() { _, _ = fmt.Fprintln(pod, "not any more") }() // nobody may read it
+	go func() { _, _ = fmt.Fprintln(pod, "not any more") }() // it is not read any more
 	select {
 	case err := <-ended:
 		assert.ErrorContains(t, err, "You may not get pods/log web in namespace "+ns)

@@ -191,12 +191,8 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	if len(path) != len(objectPath) {
 		return nil, nil // the page is about kinds of the inventory
 	}
-	if s.budget != nil {
-		end, _ := s.budget.request(viewerOf(r).name)
-		if end == nil {
-			return nil, errTooMany
-		}
-		defer end()
+	if err := s.spend(viewerOf(r)); err != nil {
+		return nil, err
 	}
 	at := addressOf(func(part string) string { return path[slices.Index(objectPath, part)] })
 	cluster, err := viewerOf(r).cluster(r.Context(), at.cluster)
@@ -219,10 +215,23 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 		return list
 	}, func(string) { to.tell("", "") })
 	f.standing.Namespace, f.selects = at.namespace, fields.OneTermEqualSelector("metadata.name", at.name)
+	f.keep = at.alone
 	go func() { _ = f.run(r.Context()) }() // without it, the page is what it was when it was opened
 	return &shown{in: cluster, what: authorizationv1.ResourceAttributes{
 		Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name,
 	}}, nil
+}
+
+// alone returns what is kept of whatever a watch of one object sends: which one it is, and its version. Nothing else of it is
+// shown, and a server that sends others, or large ones, has them take no memory.
+func (a address) alone(sent any) (any, error) {
+	known := &unstructured.Unstructured{}
+	known.SetNamespace(a.namespace)
+	known.SetName(a.name)
+	if object, ok := sent.(client.Object); ok {
+		known.SetResourceVersion(object.GetResourceVersion())
+	}
+	return known, nil
 }
 
 // shown is the object of a page.

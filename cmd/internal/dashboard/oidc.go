@@ -33,7 +33,7 @@ const (
 	// signInHeader tells scripts that are refused that opening a page leads to the provider, and back to it.
 	signInHeader = "Waybill-Sign-In"
 
-	// signInWithin is how long somebody may take at the provider, providerWithin how long the provider may take, and
+	// signInWithin is how long a user may take at the provider, providerWithin how long the provider may take, and
 	// maxAnswer how much it may say.
 	signInWithin   = 10 * time.Minute
 	providerWithin = 15 * time.Second
@@ -57,7 +57,7 @@ type OIDC struct {
 	GroupsClaim, GroupsPrefix     string
 }
 
-// ticket is what a browser holds of a session: who somebody is, and until when, sealed. No token of the provider is in it.
+// ticket is what a browser holds of a session: the names of the user, and when it ends, sealed. No token of the provider is in it.
 type ticket struct {
 	ID     string    `json:"i"`
 	Name   string    `json:"n"`
@@ -65,7 +65,7 @@ type ticket struct {
 	Until  time.Time `json:"u"`
 }
 
-// errand is what a browser holds while somebody signs in, sealed.
+// errand is what a browser holds while its user signs in, sealed.
 type errand struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
@@ -119,7 +119,7 @@ func providerClient(caFile string) (*http.Client, error) {
 	return &http.Client{Transport: bounded{transport}, Timeout: providerWithin}, nil
 }
 
-// bounded cuts answers that are too long, which nobody can read then.
+// bounded cuts answers that are too long, which are not valid then.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -179,7 +179,7 @@ func (d *oidcDoor) over(t ticket) bool {
 	return out || !d.now().Before(t.Until)
 }
 
-// signIn sends somebody to the provider, with a cookie that says what for.
+// signIn sends a user to the provider, with a cookie that says where they come from.
 func (d *oidcDoor) signIn(w http.ResponseWriter, r *http.Request) {
 	config, _, err := d.oauth(r.Context())
 	if err != nil {
@@ -228,7 +228,7 @@ func (d *oidcDoor) callback(w http.ResponseWriter, r *http.Request) {
 // maxSaid bounds what of an error is shown and logged: providers are quoted in it.
 const maxSaid = 500
 
-// refuse shows why somebody is not signed in.
+// refuse shows why a user is not signed in.
 func (d *oidcDoor) refuse(w http.ResponseWriter, r *http.Request, status int, title string, err error) {
 	said := excerpt.Of(excerpt.Line(err.Error()), maxSaid)
 	d.log.Info("not signed in", "status", status, "reason", said)

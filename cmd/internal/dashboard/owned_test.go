@@ -32,7 +32,7 @@ func TestActions_onWhatGitOwns(t *testing.T) {
 		assert.Contains(t, review.body, "is delivered by GitSync "+ns+"/team, which puts back what git says")
 		assert.Contains(t, review.body, "https://127.0.0.1:1/team.git", "where to change it")
 		form := review.hidden()
-		assert.NotContains(t, form, "force", "nobody agrees by accident")
+		assert.NotContains(t, form, "force", "the box is not checked by default")
 		got := b.post(page+action, form)
 		assert.Equal(t, http.StatusConflict, got.status)
 		assert.Contains(t, got.body, "nothing was done")

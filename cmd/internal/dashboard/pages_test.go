@@ -82,7 +82,7 @@ func TestNewGrid_isBounded(t *testing.T) {
 	assert.Equal(t, []int{0, 0, 0}, []int{empty.First, empty.Last, empty.Total})
 }
 
-// K66, K69: what the hub knows is on pages, and nothing that somebody wrote into it is markup there.
+// K66, K69: what the hub knows is on pages, as text: none of it is markup.
 func TestServer_showsWhatTheHubKnows(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

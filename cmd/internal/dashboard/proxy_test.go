@@ -71,13 +71,13 @@ func TestProxy_isBelievedByItsCertificate(t *testing.T) {
 		status       int
 	}{
 		"Proxy":           {"it has its certificate", front, ns, []string{"team"}, http.StatusOK},
-		"NoCertificate":   {"anybody can send headers", nil, ns, nil, http.StatusUnauthorized},
-		"OtherAuthority":  {"anybody can sign", []tls.Certificate{others.client(t, "front")}, ns, nil, http.StatusUnauthorized},
+		"NoCertificate":   {"any client can send headers", nil, ns, nil, http.StatusUnauthorized},
+		"OtherAuthority":  {"any authority can sign", []tls.Certificate{others.client(t, "front")}, ns, nil, http.StatusUnauthorized},
 		"OtherName":       {"the authority signs for others as well", []tls.Certificate{proxies.client(t, "other")}, ns, nil, http.StatusUnauthorized},
-		"NoUser":          {"it vouches for nobody", front, "", []string{"team"}, http.StatusUnauthorized},
-		"Masters":         {"nobody is administrator by a header", front, ns, []string{"system:masters"}, http.StatusForbidden},
-		"ServiceAccount":  {"nor a part of Kubernetes", front, "system:serviceaccount:waybill-system:waybill-sync", nil, http.StatusForbidden},
-		"AnonymousByName": {"nor nobody", front, "system:anonymous", nil, http.StatusForbidden},
+		"NoUser":          {"the header with the name is missing", front, "", []string{"team"}, http.StatusUnauthorized},
+		"Masters":         {"reserved group", front, ns, []string{"system:masters"}, http.StatusForbidden},
+		"ServiceAccount":  {"reserved user", front, "system:serviceaccount:waybill-system:waybill-sync", nil, http.StatusForbidden},
+		"AnonymousByName": {"reserved user", front, "system:anonymous", nil, http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := s.browser(tc.certificates...)

@@ -19,8 +19,11 @@ import (
 //     there, and does nothing else by it;
 //   - else it reads the kubeconfig of the KubernetesCluster as the viewer. Who may read that Secret has its rights anyway;
 //   - else there is no way, and pages have what the hub knows.
+//
+// Tenants run these API servers, or name them in a Secret that they may write: the hub is a bounded one, so that what these send
+// does not take the memory of the dashboard, nor lead it to another server.
 type reach struct {
-	hub *fleet.Cluster // as the dashboard
+	hub *fleet.Cluster // as the dashboard, and bounded
 	// namespace of the dashboard's own kubeconfigs; empty if there are none.
 	namespace string
 }

@@ -1,7 +1,10 @@
 package dashboard
 
 import (
+	"encoding/pem"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -21,8 +25,8 @@ func kubeconfigOf(namespace, name string, content []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"kubeconfig": content}}
 }
 
-// In user clusters, a viewer is who they are in the hub, where an administrator has allowed that; whoever may read the kubeconfig
-// in the hub has its rights; and nobody else sees more than the hub knows. Each cluster of this test is the hub again.
+// In user clusters, a viewer is who they are in the hub, where an administrator has allowed that; those who may read the kubeconfig
+// in the hub have its rights; all others see what the hub knows. Each cluster of this test is the hub again.
 func TestReach_userClusters(t *testing.T) {
 	api := hub(t)
 	mine, other, kubeconfigs := api.Namespace(t), api.Namespace(t), api.Namespace(t)
@@ -63,17 +67,8 @@ func TestReach_userClusters(t *testing.T) {
 // keeperOf returns a user who may read everything in a namespace, Secrets included.
 func keeperOf(t *testing.T, api *env.Cluster, namespace string) string {
 	t.Helper()
-	c, err := client.New(api.RESTConfig(), client.Options{})
-	require.NoError(t, err)
 	name := "keeper-" + namespace
-	rule := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	require.NoError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}))
-	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-	}))
-	api.AwaitGranted(t, name, namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	allow(t, api, namespace, name, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	return name
 }
 
@@ -113,4 +108,52 @@ func TestReach_clusterThatHangs(t *testing.T) {
 	assert.Empty(t, done, "nothing else waits for it")
 	gate.Close()
 	assert.Equal(t, http.StatusBadGateway, (<-done).status)
+}
+
+// Who may write a kubeconfig that the dashboard uses has it ask a server of theirs, and nothing else: that cannot lead it to
+// another server, whose answers they would read on a page. The clusters of a seed are bounded, too.
+func TestReach_redirectsAreNotFollowed(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	asked := make(chan string, 100)
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		_, _ = io.WriteString(w, "credentials of the node")
+	}))
+	t.Cleanup(inside.Close)
+	theirs := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inside.URL+"/latest/meta-data", http.StatusFound)
+	}))
+	t.Cleanup(theirs.Close)
+	kubeconfig, err := env.Kubeconfig("theirs", &rest.Config{Host: theirs.URL, BearerToken: "x", TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: theirs.Certificate().Raw}),
+	}})
+	require.NoError(t, err)
+	k, seed := cluster(ns, "berlin"), cluster(ns, "seed")
+	k.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "theirs", Key: "kubeconfig"}
+	seed.Spec.KubeconfigSecretRef, seed.Spec.Role = &v1alpha1.SecretKeyReference{Name: "seed", Key: "kubeconfig"}, v1alpha1.ClusterRoleSeed
+	c := create(t, api, k, seed)
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, "theirs", kubeconfig)))
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, "seed", api.Kubeconfig())))
+	s := openShared(t, account(t, api))
+	keeper := keeperOf(t, api, ns)
+	b := s.signIn(keeper)
+	for _, path := range []string{
+		objectLink(ns, "berlin", "applicationinstallations", ns, "web"), logsLink(client.ObjectKeyFromObject(k), ns, "web"), "/live?object=" + objectLink(ns, "berlin", "gitsyncs", ns, "web"),
+	} {
+		got := b.page(path)
+		assert.Equal(t, http.StatusBadGateway, got.status, path)
+		assert.Contains(t, got.text(), "with a redirect, which is not followed", path)
+		assert.NotContains(t, got.text(), "credentials of the node", path)
+	}
+	by, ok := s.server.door.(*oidcDoor)
+	require.True(t, ok)
+	drives, err := by.viewers.of(keeper, nil).hub.UserCluster(t.Context(), client.ObjectKeyFromObject(seed))
+	require.NoError(t, err)
+	behind, err := drives.UserCluster(t.Context(), client.ObjectKeyFromObject(k))
+	require.NoError(t, err)
+	as, err := behind.Client()
+	require.NoError(t, err)
+	assert.ErrorContains(t, as.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "x"}, &corev1.Secret{}), "with a redirect, which is not followed")
+	assert.Empty(t, asked)
 }

@@ -22,7 +22,7 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	api := hub(t)
 	mine, ours, other := api.Namespace(t), api.Namespace(t), api.Namespace(t)
 	reader(t, api, mine)
-	c := create(t, api, cluster(mine, "berlin"), cluster(ours, "rome"), cluster(other, "paris"),
+	c := create(t, api, cluster(mine, "berlin", installed("web-"+mine, "0.9.0", metav1.ConditionTrue)), cluster(ours, "rome"), cluster(other, "paris"),
 		&v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: mine, Name: "berlin-sync"}, Spec: v1alpha1.GitSyncSpec{URL: "https://example.com/a.git"}},
 		&v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "paris-sync"}, Spec: v1alpha1.GitSyncSpec{URL: "https://example.com/b.git"}})
 	meta := metav1.ObjectMeta{Namespace: ours, Name: "team"}
@@ -39,7 +39,7 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 
 	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web-" + mine}, Spec: v1alpha1.ApplicationDefinitionSpec{
 		Logo:     &v1alpha1.Logo{Format: "svg+xml", Data: []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`)},
-		Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: chartTemplate()}},
+		Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: chartTemplate()}}, DefaultVersion: "1.0.0",
 	}}
 	create(t, api, definition)
 	publisher, err := api.AddUser("publisher", "system:masters")
@@ -59,6 +59,8 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	fleet := b.page("/").body
 	assert.Contains(t, fleet, "berlin")
 	assert.Contains(t, fleet, "rome", "of the group")
+	assert.Contains(t, fleet, "0.9.0")
+	assert.NotContains(t, fleet, "the default version is", "the definition says so, which is not theirs to see")
 	assert.Contains(t, fleet, "those of the namespaces in which you may are shown")
 	assert.Contains(t, b.page("/gitsyncs").body, "berlin-sync")
 	assert.NotContains(t, s.signIn(mine).page("/").body, "rome", "the same user in no group")
@@ -66,12 +68,12 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, b.page(objectLink("", "", "kubernetesclusters", other, "paris")).status)
 	assert.Equal(t, http.StatusOK, b.page(objectLink("", "", "kubernetesclusters", mine, "berlin")).status)
 
-	nobody := s.signIn("nobody-" + mine)
-	assert.Contains(t, nobody.page("/").body, "No KubernetesClusters are shown")
-	assert.NotContains(t, nobody.page("/").body, "berlin")
+	stranger := s.signIn("stranger-" + mine)
+	assert.Contains(t, stranger.page("/").body, "No KubernetesClusters are shown")
+	assert.NotContains(t, stranger.page("/").body, "berlin")
 }
 
-// Rights that are withdrawn while somebody looks are gone from the page within reviewAgain, without a reload.
+// What withdrawn rights allowed is gone from a page that is open within reviewAgain, without a reload.
 func TestShared_rightsWithdrawn(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -81,7 +83,7 @@ func TestShared_rightsWithdrawn(t *testing.T) {
 	b := s.signIn(ns)
 	require.Contains(t, b.page("/").body, "berlin")
 	events, _ := b.stream(url.Values{"kind": {v1alpha1.KubernetesClusterKind}})
-	require.NoError(t, c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "reader"}}))
+	require.NoError(t, c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: ns}}))
 	api.AwaitRevoked(t, ns, ns, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"kubernetesclusters"}, Verbs: []string{"list"}})
 	assert.Contains(t, b.page("/").body, "berlin", "an answer counts for a while")
 	assert.Empty(t, events)
@@ -90,7 +92,7 @@ func TestShared_rightsWithdrawn(t *testing.T) {
 	assert.NotContains(t, b.page("/").body, "berlin")
 }
 
-// What changes where somebody may not look is not told to them.
+// A viewer is not told of changes in namespaces that they may not list.
 func TestShared_changesOfOthersAreNotTold(t *testing.T) {
 	api := hub(t)
 	mine, other := api.Namespace(t), api.Namespace(t)
@@ -142,7 +144,7 @@ func TestShared_hubAwayAndBack(t *testing.T) {
 	s.clock.SetTime(s.clock.Now().Add(2 * reviewAgain))
 	got := b.page("/")
 	assert.Contains(t, got.body, "The hub does not answer")
-	assert.Contains(t, got.body, "berlin", "nobody can withdraw rights while it is away")
+	assert.Contains(t, got.body, "berlin", "rights cannot be withdrawn while it is away")
 	require.Equal(t, http.StatusBadGateway, b.page(objectLink("", "", "kubernetesclusters", ns, "berlin")).status)
 	s.clock.SetTime(s.clock.Now().Add(reviewLost))
 	assert.NotContains(t, b.page("/").body, "berlin", "but not for ever")

@@ -21,6 +21,7 @@ func TestRollback_setsTheVersionAgain(t *testing.T) {
 	inst.Spec.ApplicationRef.Version = "1.1.0"
 	inst.Status.Release = &v1alpha1.ReleaseStatus{Name: "web", Namespace: ns, Revision: 2}
 	inst.Status.History = []v1alpha1.InstallationRecord{
+		{Revision: 3, Version: "1.1.0", Outcome: v1alpha1.InstallationRolledBack, FinishedAt: metav1.Now()},
 		{Revision: 2, Version: "1.1.0", Outcome: v1alpha1.InstallationDeployed, FinishedAt: metav1.Now()},
 		{Revision: 1, Version: "1.0.0", Outcome: v1alpha1.InstallationDeployed, FinishedAt: metav1.Now(), ValuesDigest: "other"},
 	}
@@ -30,6 +31,9 @@ func TestRollback_setsTheVersionAgain(t *testing.T) {
 	timeline := b.get(page + "/revisions").body
 	assert.Contains(t, timeline, "Roll back to revision 1")
 	assert.NotContains(t, timeline, "Roll back to revision 2", "it is installed")
+	assert.Contains(t, timeline, `<span class="mark failing"><span aria-hidden="true">✗</span> RolledBack</span>`, "it did not become healthy")
+	assert.Contains(t, timeline, `</span> Deployed</span>`)
+	assert.Contains(t, b.get(page).body, `<a href="/catalog/`+d.Name+`">`)
 	assert.Contains(t, b.get(page+"/revisions?from=1&to=2").body, "It is not known: ", "Helm has no record of it")
 
 	lost := b.get(page + "/actions/rollback?step=review&revision=1")

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,12 +209,12 @@ func sourceOf(t *v1alpha1.ApplicationTemplate) string {
 
 func installationSections(cluster types.NamespacedName, i *v1alpha1.ApplicationInstallation) []section {
 	facts := section{Title: "Application", Columns: []string{"Field", "Value"}, Rows: [][]field{
-		text("Definition", i.Spec.ApplicationRef.Name),
+		{{Text: "Definition"}, {Text: i.Spec.ApplicationRef.Name, Link: "/catalog/" + url.PathEscape(i.Spec.ApplicationRef.Name)}},
 		text("Version wanted", i.Spec.ApplicationRef.Version),
 	}}
 	if a := i.Status.Application; a != nil {
 		facts.Rows = append(facts.Rows, text("Version installed", a.Version), text("Target namespace", a.Namespace),
-			text("Source revision", a.Revision), text("Acts as ServiceAccount", a.ServiceAccountName),
+			text("Source revision", a.Revision), text("Acts as ServiceAccount", cmp.Or(a.ServiceAccountName, "none: with the rights of waybill-sync")),
 			[]field{{Text: "Application"}, {Text: i.Name, Link: objectLink(cluster.Namespace, cluster.Name, "applications", a.Namespace, i.Name)}})
 	}
 	history := section{Title: "History", Columns: []string{"Revision", "Version", "Source revision", "Finished", "Outcome", "Message"}}

@@ -22,7 +22,7 @@ var static embed.FS
 //go:embed templates
 var templates embed.FS
 
-// readWithin bounds what a page reads from clusters when somebody asks for it.
+// readWithin bounds what a page reads from clusters when it is asked for.
 const readWithin = 30 * time.Second
 
 const (
@@ -48,7 +48,7 @@ type server struct {
 
 // door lets browsers in, and says who they are.
 type door interface {
-	// routes adds what browsers can ask for before anybody knows who they are.
+	// routes adds what browsers can ask for before they have signed in.
 	routes(mux *http.ServeMux)
 	// require serves only who was let in, as requests that have a viewer.
 	require(next http.Handler) http.Handler
@@ -178,7 +178,7 @@ type page struct {
 // show renders a page. What is shown is known in full before anything is sent.
 func (s *server) show(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
 	p.Hub = s.hub.Name()
-	p.Seen, _ = r.Context().Value(seenKey{}).(uint64) // pages that nobody has signed in for have no stream
+	p.Seen, _ = r.Context().Value(seenKey{}).(uint64) // pages without a session have no stream
 	if v := visitOf(r); v.viewer != nil {
 		p.User, p.SignOut = v.name, v.signedIn
 	}

@@ -16,7 +16,7 @@ func cookieName(r *http.Request) string {
 }
 
 // session lets in the browser that has opened an address with the token, which is good for once, and
-// nobody else: other users of the machine can connect to loopback as well.
+// no other: other users of the machine can connect to loopback as well.
 type session struct {
 	secret string
 	viewer *viewer
@@ -31,7 +31,7 @@ func newSession(user *viewer) *session {
 
 func (s *session) routes(mux *http.ServeMux) { mux.HandleFunc("GET /login", s.login) }
 
-// host reports whether a host is this machine: a page of somebody else whose name was made to lead here names that.
+// host reports whether a host is this machine: another site whose name was made to resolve to it is told by that name.
 func (s *session) host(named string) bool {
 	host, _, err := net.SplitHostPort(named)
 	return err == nil && slices.Contains([]string{"127.0.0.1", "localhost", "::1"}, host)

@@ -16,14 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -43,20 +40,7 @@ func account(t testing.TB, api *env.Cluster) *rest.Config {
 	const name = "waybill-dashboard"
 	config, err := api.AddUser(name)
 	require.NoError(t, err)
-	c, err := client.New(api.RESTConfig(), client.Options{})
-	require.NoError(t, err)
-	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}},
-	}
-	meta := metav1.ObjectMeta{Name: name}
-	require.NoError(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})))
-	require.NoError(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-	})))
-	api.AwaitGranted(t, name, "", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}},
-		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"gitsyncs"}, Verbs: []string{"watch"}})
+	allow(t, api, "", name, mayRead, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}})
 	return config
 }
 
@@ -140,7 +124,7 @@ func startShared(t testing.TB, config *rest.Config, o *Options, change ...func(*
 	return &shared{t: t, address: o.URL, server: s, clock: clock, authority: authority}
 }
 
-// browser returns one that nobody has signed in with.
+// browser returns one without a session.
 func (s *shared) browser(certificates ...tls.Certificate) *browser {
 	s.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -150,7 +134,7 @@ func (s *shared) browser(certificates ...tls.Certificate) *browser {
 	return &browser{Client: &http.Client{Jar: jar, Transport: transport}, t: s.t, address: s.address, server: s.server}
 }
 
-// signIn returns a browser of somebody of that name and groups.
+// signIn returns a browser of a user of that name and groups.
 func (s *shared) signIn(name string, groups ...string) *browser {
 	s.t.Helper()
 	s.provider.As(map[string]any{"sub": name, "groups": groups})

@@ -58,7 +58,7 @@ func TestSignIn_cookies(t *testing.T) {
 	assert.Equal(t, map[string]int{sessionCookie: 1, signInCookie: 2}, found, "that of the sign-in is taken back")
 }
 
-// Nobody is let in as part of Kubernetes, as somebody that a token was not made for, or with more than a cookie holds.
+// Names that Kubernetes reserves, tokens for others, and more than a cookie holds are refused.
 func TestSignIn_refuses(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	for name, tc := range map[string]struct {
@@ -69,14 +69,14 @@ func TestSignIn_refuses(t *testing.T) {
 		"Masters":      {"who names groups at the provider would be administrator of the hub", map[string]any{"sub": "eve", "groups": []string{"team", "system:masters"}}, "system:masters"},
 		"OneGroup":     {"a text is one, too", map[string]any{"sub": "eve", "groups": "system:nodes"}, "system:nodes"},
 		"Component":    {"Kubernetes gives rights to these names", map[string]any{"sub": "system:kube-controller-manager"}, "reserved for Kubernetes"},
-		"NoName":       {"nobody", map[string]any{"sub": ""}, "no claim sub"},
+		"NoName":       {"the claim is empty", map[string]any{"sub": ""}, "no claim sub"},
 		"NameIsNoText": {"not a name", map[string]any{"sub": 7}, "failed to"},
 		"Header":       {"a name that would be another header", map[string]any{"sub": "eve\r\nImpersonate-Group: system:masters"}, "control characters"},
 		"Groups":       {"not names", map[string]any{"sub": "eve", "groups": map[string]any{"a": "b"}}, "neither a text nor a list"},
 		"TooMany":      {"each request would carry them", map[string]any{"sub": "eve", "groups": strings.Split(strings.Repeat("g,", maxGroups+1), ",")}, "are the most"},
 		"TooLong":      {"no browser keeps such a cookie", map[string]any{"sub": "eve", "groups": strings.Split(strings.Repeat(strings.Repeat("g", 80)+",", 60), ",")[:60]}, "do not fit into a cookie"},
 		"OtherClient":  {"the token is for another", map[string]any{"sub": "eve", "aud": "other"}, "verify the ID token"},
-		"OtherIssuer":  {"nobody asked that one", map[string]any{"sub": "eve", "iss": "https://evil.example"}, "verify the ID token"},
+		"OtherIssuer":  {"another provider", map[string]any{"sub": "eve", "iss": "https://evil.example"}, "verify the ID token"},
 		"Expired":      {"it is an old one", map[string]any{"sub": "eve", "exp": time.Now().Add(-time.Hour).Unix()}, "verify the ID token"},
 		"OtherNonce":   {"it is of another sign-in", map[string]any{"sub": "eve", "nonce": "x"}, "another sign-in"},
 	} {
@@ -96,8 +96,8 @@ func TestSignIn_refuses(t *testing.T) {
 	assert.Contains(t, got.body, "access_denied")
 }
 
-// A callback that this browser did not ask for signs nobody in: not as somebody else either.
-func TestSignIn_callbackOfSomebodyElse(t *testing.T) {
+// A callback that belongs to the sign-in of another browser is refused.
+func TestSignIn_callbackOfAnotherBrowser(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	var callback *url.URL
 	stop := func(r *http.Request, _ []*http.Request) error {
@@ -118,7 +118,7 @@ func TestSignIn_callbackOfSomebodyElse(t *testing.T) {
 	assert.Empty(t, jane.cookie())
 }
 
-// A session that has ended is said to pages that are open, and begun again where somebody opens one.
+// When a session ends, pages that are open are told; opening a page begins another.
 func TestSession_expires(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	b := s.signIn("jane")

@@ -46,7 +46,7 @@ func wantsPage(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// maxReturn bounds the address that somebody comes back to after they have signed in.
+// maxReturn bounds the address that users come back to after they have signed in.
 const maxReturn = 2000
 
 // returnTo returns the path and query of a request, which are of this site; the first page if they are too long for a cookie.

@@ -55,4 +55,5 @@ func TestNewCell_saysTheDefault(t *testing.T) {
 	assert.Equal(t, "1.0.0: Ready; the default version is 2.0.0", g.Rows[0].Cells[0].Title())
 	g = newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, defaults{"web": "v1.0.0"})
 	assert.Equal(t, "1.0.0: Ready", g.Rows[0].Cells[0].Title())
+	assert.Empty(t, defaults{"web": "2.0.0"}.other("web", ""), "what is not installed yet has no version")
 }

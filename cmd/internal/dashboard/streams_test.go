@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 )
 
-// A hundred tabs of one user, all seen at once, cost no more than maxStreamsEach streams of one connection, and nobody else
-// notices.
+// A hundred tabs of one user, all seen at once, cost no more than maxStreamsEach streams of one connection, and others
+// are served.
 func TestShared_hundredTabs(t *testing.T) {
 	api := hub(t)
 	s := openShared(t, account(t, api))
@@ -83,10 +83,10 @@ func TestLive_clientThatDoesNotRead(t *testing.T) {
 		return len(s.inventory.feed.streams)
 	}
 	require.Eventually(t, func() bool { return open() == 1 }, limit, time.Millisecond, "it is open")
-	require.Eventually(t, func() bool { return open() == 0 }, limit, often, "nobody reads it")
+	require.Eventually(t, func() bool { return open() == 0 }, limit, often, "it is closed, as its client does not read")
 }
 
-// A stream ends by itself: whoever still looks opens another.
+// A stream ends by itself: a page that is still open opens another.
 func TestLive_doesNotLastForEver(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	s.server.pace.life = 50 * time.Millisecond

@@ -168,7 +168,7 @@ func (s *server) showStatusOf(w http.ResponseWriter, r *http.Request, sub *subje
 	s.show(w, r, template, status, p)
 }
 
-// sources are the charts and repositories that pages look into, for everybody.
+// sources are the charts and repositories that pages look into, for all viewers.
 type sources struct {
 	// here allows sources on this machine: it is that of the only user.
 	here bool
@@ -178,10 +178,10 @@ type sources struct {
 	swept time.Time
 }
 
-// keepSources is how long a repository that nobody looks into is kept.
+// keepSources is how long a repository that is not used is kept.
 const keepSources = time.Hour
 
-// open returns the sources. They are shared: nobody but close closes them.
+// open returns the sources. They are shared: only close closes them.
 func (s *sources) open() (*installation.Sources, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,23 +64,45 @@ func create(t testing.TB, cluster *env.Cluster, objects ...client.Object) client
 	return c
 }
 
+// mayRead is the right to read our kinds.
+var mayRead = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
+
 // reader returns a user who may read our kinds in a namespace, and nothing else.
 func reader(t testing.TB, api *env.Cluster, namespace string) *rest.Config {
 	t.Helper()
-	rule := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: "reader"}
 	config, err := api.AddUser(namespace)
 	require.NoError(t, err)
+	allow(t, api, namespace, namespace, mayRead)
+	return config
+}
+
+// allow gives a user rights in a namespace, or in all of them if it is empty, and returns when the API server knows. Who has been
+// given rights there keeps these.
+func allow(t testing.TB, api *env.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
 	c, err := client.New(api.RESTConfig(), client.Options{})
 	require.NoError(t, err)
-	require.NoError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}))
-	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: namespace}},
-	}))
-	rule.Resources = []string{"kubernetesclusters"}
-	api.AwaitGranted(t, namespace, namespace, rule)
-	return config
+	meta, subjects := metav1.ObjectMeta{Namespace: namespace, Name: user}, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	role, binding := client.Object(&rbacv1.Role{ObjectMeta: meta, Rules: rules}), client.Object(&rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}, Subjects: subjects,
+	})
+	if namespace == "" {
+		role, binding = &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: subjects,
+		}
+	}
+	for _, object := range []client.Object{role, binding} {
+		require.NoError(t, client.IgnoreAlreadyExists(c.Create(t.Context(), object)))
+	}
+	for _, rule := range rules {
+		if rule.Resources[0] == "*" {
+			rule.Resources = []string{map[bool]string{true: "gitsyncs", false: "secrets"}[rule.APIGroups[0] == v1alpha1.Group]}
+		}
+		if rule.APIGroups[0] == "*" {
+			rule.APIGroups = []string{""}
+		}
+		api.AwaitGranted(t, user, namespace, rule)
+	}
 }
 
 // browser looks at a dashboard.
@@ -100,7 +122,7 @@ func open(t testing.TB, config *rest.Config, namespace string) *browser {
 	return b
 }
 
-// start starts a dashboard, which nobody has opened yet. It has read what it may when it returns.
+// start starts a dashboard, whose address was not opened yet. It has read what it may when it returns.
 func start(t testing.TB, config *rest.Config, namespace string) *browser {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -27,7 +27,7 @@ const (
 	// reviewAgain is how long an answer about the rights of a user counts: that long after they are withdrawn,
 	// nothing is shown by them any more.
 	reviewAgain = 30 * time.Second
-	// reviewLost is how long an answer counts while the API server does not answer, and nobody can change rights.
+	// reviewLost is how long an answer counts while the API server does not answer, and rights cannot be changed.
 	reviewLost = 15 * time.Minute
 	// reviewWithin bounds a question about rights, reviewsAtOnce how many are asked at a time for a page, and
 	// maxReviews how many answers are kept for a user.
@@ -40,7 +40,7 @@ const (
 // and its clusters are reached with their rights, and of the inventory they are shown what they may list. It is safe
 // for concurrent use.
 type viewer struct {
-	// name is empty for whoever the kubeconfig says.
+	// name is empty for the user of the kubeconfig.
 	name   string
 	groups []string
 	// hub, with its user clusters, as the viewer may use it.

@@ -172,10 +172,7 @@ func (s *server) revisions(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	var shown []revision
 	for _, record := range inst.Status.History {
-		one := revision{InstallationRecord: record, Mark: markReady, When: record.FinishedAt.UTC().Format("2006-01-02 15:04 UTC")}
-		if record.Outcome == v1alpha1.InstallationFailed {
-			one.Mark = markFailing
-		}
+		one := revision{InstallationRecord: record, Mark: outcomeMark(record.Outcome), When: record.FinishedAt.UTC().Format("2006-01-02 15:04 UTC")}
 		one.Current = inst.Status.Release != nil && inst.Status.Release.Revision == record.Revision && record.Revision > 0
 		if !one.Current && slices.ContainsFunc(install.Revisions(inst), func(r *v1alpha1.InstallationRecord) bool { return r.Revision == record.Revision }) {
 			one.Back = fmt.Sprintf("%s/actions/rollback?step=review&revision=%d", sub.at, record.Revision)
@@ -192,6 +189,16 @@ func (s *server) revisions(ctx context.Context, w http.ResponseWriter, r *http.R
 		model["ValuesDiff"], model["ManifestsDiff"], model["Compared"] = values, manifests, err == nil
 	}
 	s.showOf(w, r, sub, "revisions", "Revisions of", model)
+}
+
+// outcomeMark says how a revision ended: one that did not become healthy and was rolled back has failed as well.
+func outcomeMark(outcome v1alpha1.InstallationOutcome) mark {
+	m := markFailing
+	if outcome == v1alpha1.InstallationDeployed {
+		m = markReady
+	}
+	m.Words = string(outcome)
+	return m
 }
 
 // between returns the difference of the values, and of the manifests, of two revisions, from Helm's records.

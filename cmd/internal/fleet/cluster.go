@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
 )
 
 // answerWithin bounds each request to a user cluster, so that one that hangs does not delay the
@@ -45,8 +46,11 @@ type Cluster struct {
 	config *rest.Config
 	// kubeconfig reads how a user cluster is reached; nil for the Secret that its KubernetesCluster names.
 	kubeconfig func(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error)
-	invalid    error // why there is no config
-	connect    func() (*connection, error)
+	// bound returns the configuration of a user cluster with what its API server sends bounded; nil for no bounds. The clusters
+	// of a seed have it, too.
+	bound   func(*rest.Config) (*rest.Config, error)
+	invalid error // why there is no config
+	connect func() (*connection, error)
 }
 
 type connection struct {
@@ -158,7 +162,7 @@ func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
-	other.shown, other.Paused, other.seed, other.via, other.kubeconfig = c.shown, c.Paused, c.seed, c.via, c.kubeconfig
+	other.shown, other.Paused, other.seed, other.via, other.kubeconfig, other.bound = c.shown, c.Paused, c.seed, c.via, c.kubeconfig, c.bound
 	return other
 }
 
@@ -244,8 +248,8 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 		hub.Key, hub.Paused = client.ObjectKeyFromObject(found[0]), found[0].Spec.Paused
 		return &hub, nil
 	}
-	cluster := c.engage(ctx, found[0])
-	return cluster, cluster.invalid
+	other := c.engage(ctx, found[0])
+	return other, other.invalid
 }
 
 // engage reads the kubeconfig of a user cluster.
@@ -260,6 +264,9 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 		read = c.readKubeconfig
 	}
 	config, err := read(ctx, k)
+	if err == nil && c.bound != nil {
+		config, err = c.bound(config)
+	}
 	if err != nil {
 		unusable := newInvalid(key, err)
 		unusable.seed, unusable.via = k.IsSeed(), via
@@ -267,9 +274,17 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	}
 	config.QPS, config.Timeout = -1, cmp.Or(c.config.Timeout, answerWithin)
 	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
-	cluster := newCluster(key, config)
-	cluster.Paused, cluster.seed, cluster.via = k.Spec.Paused, k.IsSeed(), via
-	return cluster
+	other := newCluster(key, config)
+	other.Paused, other.seed, other.via, other.bound = k.Spec.Paused, k.IsSeed(), via, c.bound
+	return other
+}
+
+// Bounded returns the cluster with what the API servers of its user clusters send bounded, those of seeds included, and their
+// redirects not followed: for a program that others share with those who run these clusters.
+func (c *Cluster) Bounded() *Cluster {
+	other := *c
+	other.bound = cluster.NewBounds().Bound
+	return &other
 }
 
 // WithKubeconfigs returns the cluster with another way into its user clusters than the Secrets that their KubernetesClusters

@@ -44,7 +44,7 @@ async function refresh() {
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
-// end stops following the page for somebody who is not let in any more, and offers them the way back in, if there is one.
+// end stops following the page for a user whose session has ended, and offers the way back in, if there is one.
 async function end(answer) {
   close();
   say(await answer.text());
