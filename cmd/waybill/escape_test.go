@@ -29,7 +29,7 @@ func TestOutput_escapesTerminals(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := waybillWith(t, c.in, append(c.args, "--kubeconfig", "/nonexistent")...)
+			got := waybillWith(t, c.in, append(c.args, "--kubeconfig", "/does/not/exist")...)
 			assert.NotContains(t, got.out+got.errOut, "\x1b", c.reason)
 			assert.Contains(t, got.out+got.errOut, "[2J", "it is told: %s", c.reason)
 			assert.NotContains(t, got.out, "\nkind: Forged", c.reason)

@@ -151,10 +151,10 @@ func TestGet_refuses(t *testing.T) {
 }
 
 func TestGet_saysWhatToDoWithoutACluster(t *testing.T) {
-	t.Setenv("KUBECONFIG", "/nonexistent")
+	t.Setenv("KUBECONFIG", "/does/not/exist")
 	got := waybillWith(t, "", "get")
 	assert.Equal(t, 2, got.code)
-	assert.Equal(t, "error: load kubeconfig: $KUBECONFIG: stat /nonexistent: no such file or directory\n", got.errOut)
+	assert.Equal(t, "error: load kubeconfig: $KUBECONFIG: stat /does/not/exist: no such file or directory\n", got.errOut)
 }
 
 func TestGet_clusterWithoutWaybill(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // sources and by both methods, without a cluster.
 func TestRender_installationsFromFiles(t *testing.T) {
 	s := newSources(t)
-	t.Setenv("KUBECONFIG", "/nonexistent")
+	t.Setenv("KUBECONFIG", "/does/not/exist")
 	for _, name := range []string{"team-a/web", "team-a/wordpress", "team-b/widgets", "team-b/guestbook"} {
 		t.Run(name, func(t *testing.T) {
 			app := filepath.Base(name)
@@ -135,7 +135,7 @@ func readYAML(t *testing.T, path string, into client.Object) {
 }
 
 func TestRender_refuses(t *testing.T) {
-	t.Setenv("KUBECONFIG", "/nonexistent")
+	t.Setenv("KUBECONFIG", "/does/not/exist")
 	web := "../../examples/installations/team-a/web.yaml"
 	cases := map[string]struct {
 		args []string
@@ -147,7 +147,7 @@ func TestRender_refuses(t *testing.T) {
 		"values without a chart":      {[]string{"--path", "testdata", "--values", web}, "--values and --kube-version are for charts: testdata holds no Chart.yaml"},
 		"a path and a definition":     {[]string{"--path", ".", "--definition", web}, "--path excludes --version and --definition"},
 		"no cluster and one":          {[]string{"--offline", "--cluster", "berlin", "-f", web}, "--offline and --cluster exclude each other"},
-		"an object without a cluster": {[]string{"gitsync/a"}, "stat /nonexistent: no such file or directory"},
+		"an object without a cluster": {[]string{"gitsync/a"}, "stat /does/not/exist: no such file or directory"},
 		"a definition that is not":    {[]string{"-f", web}, "ApplicationDefinition web is not among the files: give its file with --definition"},
 		"a secret that is not": {
 			[]string{"-f", "../../examples/installations/team-a/wordpress.yaml", "--definition", "../../examples/catalog"},

@@ -55,8 +55,21 @@ func (t *boundTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, context.Cause(t.ctx)
 	}
 	ctx, cancel := context.WithCancel(req.Context())
-	context.AfterFunc(t.ctx, cancel)
-	req = req.WithContext(ctx)
+	stop := context.AfterFunc(t.ctx, cancel)
+	end := func() {
+		stop()
+		cancel()
+	}
+	resp, err := t.send(req.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	resp.Body = endedBody{resp.Body, end}
+	return resp, nil
+}
+
+func (t *boundTransport) send(req *http.Request) (*http.Response, error) {
 	if !isLog(req) {
 		return t.intake.RoundTrip(req)
 	}
@@ -72,6 +85,18 @@ func (t *boundTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = cutBody{io.LimitReader(resp.Body, t.intake.limits.errorBody), resp.Body}
 	}
 	return resp, nil
+}
+
+// endedBody is a body that has its request forgotten when it is closed.
+type endedBody struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close implements io.Closer.
+func (b endedBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // cutBody is a body that ends early.

@@ -28,7 +28,9 @@ func TestBounds_refuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newHostile(t, map[string]http.HandlerFunc{
 				configMapPath: tc.answer,
-				podPath:       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind":"Pod","apiVersion":"v1"}`) },
+				podPath: func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = io.WriteString(w, `{"kind":"Pod","apiVersion":"v1"}`)
+				},
 			})
 			config, err := NewBounds().Bound(server.config())
 			require.NoError(t, err)
