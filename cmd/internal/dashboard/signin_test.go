@@ -118,7 +118,7 @@ func TestSignIn_callbackOfAnotherBrowser(t *testing.T) {
 	assert.Empty(t, jane.cookie())
 }
 
-// When a session ends, pages that are open are told; opening a page begins another.
+// When a session ends, open pages say so; opening a page begins another.
 func TestSession_expires(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	b := s.signIn("jane")

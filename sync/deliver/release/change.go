@@ -43,8 +43,8 @@ func (c *client) change(before, info *resource.Info) (bool, error) {
 	return true, nil
 }
 
-// sendChange sends a patch and returns the metadata of the object as it is then: nobody needs the rest, which
-// takes both sides as much time as the patch.
+// sendChange sends a patch and returns the metadata of the object as it is then. The rest, which is not needed,
+// would take both sides as much time as the patch.
 func (c *client) sendChange(p patchData, info *resource.Info) (*metav1.PartialObjectMetadata, error) {
 	all := c.metadata.Resource(info.Mapping.Resource)
 	options := metav1.PatchOptions{FieldManager: v1alpha1.HelmFieldManager}
