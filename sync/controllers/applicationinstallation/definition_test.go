@@ -54,6 +54,20 @@ func TestInstallation_goesWithAVersionThatIsRemovedByForce(t *testing.T) {
 	assert.False(t, w.Exists(&appsv1.Deployment{}, "web"))
 }
 
+// K52: users of a cluster cannot keep what is removed by force.
+func TestInstallation_isNotOrphanedByForce(t *testing.T) {
+	w := newWorld(t)
+	definition := w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeletionPolicy = v1alpha1.InstallationOrphan })
+	hub.Change(w.World, definition, func(d *v1alpha1.ApplicationDefinition) {
+		d.Annotations = map[string]string{v1alpha1.ForceRemoveAnnotation: "1.0.0"}
+		d.Spec.Versions = d.Spec.Versions[1:]
+	})
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
+	assert.False(t, w.Exists(&appsv1.Deployment{}, "web"))
+}
+
 // C47: that an older version was removed by force says nothing about one that was never offered:
 // what is installed stays until that is there.
 func TestInstallation_staysWhenItsNextVersionIsNotThereYet(t *testing.T) {

@@ -112,8 +112,15 @@ func (s *scope) unresolved(format string, args ...any) error {
 	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)
 }
 
-// withdraw deletes the installation of a version that was removed by force.
+// withdraw deletes the installation of a version that was removed by force, with what it has installed: that
+// is not for the users of the cluster to keep.
 func (d *driver) withdraw(ctx context.Context, s *scope, version string) error {
+	if s.inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Delete"}}`))
+		if err := d.client.Patch(ctx, s.inst.DeepCopy(), patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+			return fmt.Errorf("set spec.deletionPolicy of the installation of the removed version %q: %w", version, err)
+		}
+	}
 	if err := d.client.Delete(ctx, s.inst, client.Preconditions{UID: &s.inst.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete installation of the removed version %q: %w", version, err)
 	}

@@ -123,8 +123,9 @@ func (r *contentReconciler) class(ctx context.Context, obj *v1alpha1.Application
 	return class, nil
 }
 
-// keep says who a content is bound to; nothing as long as that is about to describe it. If that snapshot is gone, the policy says what becomes of it: what is to
-// be retained is marked before, since the deletion of a namespace does not ask.
+// keep says which snapshot a content is bound to; nothing as long as that is about to describe it. If that
+// snapshot is gone, the policy says what becomes of it: what is to be retained is marked before, since the
+// deletion of a namespace does not ask.
 func (r *contentReconciler) keep(ctx context.Context, obj *v1alpha1.ApplicationSnapshotContent, policy v1alpha1.DeletionPolicy) (string, error) {
 	ref := obj.Spec.SnapshotRef
 	if ref == nil || ref.UID == "" {
