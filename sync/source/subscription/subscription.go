@@ -147,20 +147,13 @@ func (s *Subscription[K, A]) asking() State {
 
 // end takes in how an attempt has ended, and sets when the question is due again.
 func (s *Subscription[K, A]) end(id string, err error) State {
-	if err == nil || s.state.ID != id {
+	if s.state.ID != id {
 		s.retry = reconcile.Retry{}
 	}
 	s.state.ID, s.state.Err, s.state.Ended = id, err, time.Now()
-	again := s.again()
-	switch {
-	case reconcile.IsStalled(err):
-		s.retry.At = time.Time{}
-	case err == nil:
+	s.retry.Ended(err, s.pool.options.Backoff)
+	if again := s.again(); err == nil || !again.IsZero() && again.Before(s.retry.At) { // At is zero if err is a stalled one
 		s.retry.At = again
-	default:
-		if s.retry.Failed(s.pool.options.Backoff); !again.IsZero() && again.Before(s.retry.At) {
-			s.retry.At = again
-		}
 	}
 	return s.settle()
 }
