@@ -30,9 +30,9 @@ func TestRecent_isBounded(t *testing.T) {
 	assert.Equal(t, 4, value, "the last one counts")
 	assert.Equal(t, []string{"a", "b"}, has(r, "a", "b"), "nothing counts twice")
 
-	has(r, "a")
+	has(r, "a", "b") // a was put last, and b is used last
 	r.Put("c", 5, 1)
-	assert.Equal(t, []string{"a", "c"}, has(r, "a", "b", "c"), "what was used least recently makes room")
+	assert.Equal(t, []string{"b", "c"}, has(r, "a", "b", "c"), "what was used least recently makes room")
 	r.Put("large", 6, 11)
 	assert.Equal(t, []string{"large"}, has(r, "a", "b", "c", "large"), "the latest stays, whatever it costs")
 	r.Put("small", 7, 1)
