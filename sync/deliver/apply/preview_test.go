@@ -68,7 +68,7 @@ func TestPreview_Released(t *testing.T) {
 	byUser := kept.DeepCopy()
 	kept.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:` + v1alpha1.PruneAnnotation + `":{}}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + v1alpha1.PruneAnnotation + `":{}}}}`),
 	}})
 	for reason, tc := range map[string]struct {
 		owner Owner
