@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/render/values/schema"
 )
 
@@ -38,16 +39,12 @@ type valuesSchemas struct {
 	// compiling holds one: that takes a processor for up to half a second.
 	compiling sync.Mutex
 
-	mu     sync.Mutex
-	known  map[string]*usedSchema
-	weight int
+	// compiled has them by digest. One that cannot be used is nil.
+	compiled *keyed.Recent[string, *schema.Schema]
 }
 
-// usedSchema is a schema, and when it was used last. One that cannot be used is nil.
-type usedSchema struct {
-	schema *schema.Schema
-	weight int
-	used   time.Time
+func newValuesSchemas(live client.Reader, namespace string) *valuesSchemas {
+	return &valuesSchemas{live: live, namespace: namespace, compiled: keyed.NewRecent[string, *schema.Schema](maxSchemas)}
 }
 
 // of returns the schema of a version; nil if it is not known, which is no reason to refuse anything.
@@ -60,8 +57,8 @@ func (s *valuesSchemas) of(ctx context.Context, definition *v1alpha1.Application
 	if entry == nil || entry.Digest == "" {
 		return nil
 	}
-	if found := s.use(entry.Digest); found != nil {
-		return found.schema
+	if found, ok := s.compiled.Lookup(entry.Digest); ok {
+		return found
 	}
 	name, digest := definition.Name, entry.Digest
 	done := s.flight.DoChan(digest, func() (any, error) { return s.load(name, digest) })
@@ -76,17 +73,6 @@ func (s *valuesSchemas) of(ctx context.Context, definition *v1alpha1.Application
 	case <-ctx.Done():
 	}
 	return nil
-}
-
-// use returns what is in memory; nil for nothing.
-func (s *valuesSchemas) use(digest string) *usedSchema {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.known[digest]
-	if found != nil {
-		found.used = time.Now()
-	}
-	return found
 }
 
 // load reads a schema, and compiles it. It outlives the decision that asks first: others need it, too.
@@ -112,39 +98,10 @@ func (s *valuesSchemas) load(definition, digest string) (*schema.Schema, error) 
 	if err != nil && !errors.Is(err, schema.ErrTooLarge) {
 		return nil, err
 	}
-	s.keep(digest, compiled)
-	return compiled, nil
-}
-
-// keep puts a schema into memory, in place of those that were not used for longest.
-func (s *valuesSchemas) keep(digest string, compiled *schema.Schema) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kept := &usedSchema{schema: compiled, weight: 1, used: time.Now()}
+	weight := 1
 	if compiled != nil {
-		kept.weight += compiled.Weight
+		weight += compiled.Weight
 	}
-	if s.known == nil {
-		s.known = map[string]*usedSchema{}
-	}
-	if s.known[digest] == nil {
-		s.weight += kept.weight
-	}
-	s.known[digest] = kept
-	for s.weight > maxSchemas {
-		s.weight -= s.dropOldest()
-	}
-}
-
-// dropOldest drops what was not used for longest, and returns its weight.
-func (s *valuesSchemas) dropOldest() int {
-	oldest := ""
-	for digest, kept := range s.known {
-		if oldest == "" || kept.used.Before(s.known[oldest].used) {
-			oldest = digest
-		}
-	}
-	weight := s.known[oldest].weight
-	delete(s.known, oldest)
-	return weight
+	s.compiled.Put(digest, compiled, int64(weight))
+	return compiled, nil
 }

@@ -56,7 +56,7 @@ func published(t *testing.T, texts ...string) (*v1alpha1.ApplicationDefinition, 
 // C50: a schema is read once; after that, a decision is from memory, and takes no longer than the rest.
 func TestValuesSchemas_areReadOnce(t *testing.T) {
 	d, stored := published(t, `{"properties": {"a": {"type": "string"}}}`)
-	s := &valuesSchemas{live: stored}
+	s := newValuesSchemas(stored, "")
 	first := s.of(t.Context(), d, "0.0.0")
 	require.NotNil(t, first)
 	assert.Same(t, first, s.of(t.Context(), d, "0.0.0"))
@@ -83,14 +83,19 @@ func TestValuesSchemas_memory(t *testing.T) {
 		texts = append(texts, string(text))
 	}
 	d, stored := published(t, texts...)
-	s := &valuesSchemas{live: stored}
+	s := newValuesSchemas(stored, "")
 	for n := range texts {
 		for _, version := range []string{fmt.Sprintf("%d.0.0", n), "0.0.0"} { // one is used all the time
 			require.Eventually(t, func() bool { return s.of(t.Context(), d, version) != nil }, time.Minute, 10*time.Millisecond)
 		}
 	}
-	assert.LessOrEqual(t, s.weight, maxSchemas)
-	assert.Less(t, len(s.known), 6)
+	kept := 0
+	for _, entry := range d.Status.ValuesSchemas {
+		if _, found := s.compiled.Lookup(entry.Digest); found {
+			kept++
+		}
+	}
+	assert.LessOrEqual(t, kept*4000, maxSchemas)
 	assert.EqualValues(t, len(texts), stored.asked.Load(), "what is used stays")
 }
 
@@ -98,7 +103,7 @@ func TestValuesSchemas_memory(t *testing.T) {
 func TestValuesSchemas_keepNobodyWaiting(t *testing.T) {
 	d, stored := published(t, `{"type": "object"}`)
 	stored.hold = make(chan struct{})
-	s := &valuesSchemas{live: stored}
+	s := newValuesSchemas(stored, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.Nil(t, s.of(ctx, d, "0.0.0"))

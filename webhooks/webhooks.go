@@ -95,7 +95,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	knownDefinitions := &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	installations := &applicationInstallations{
 		access: reviews, definitions: knownDefinitions, defaultAccount: o.DefaultServiceAccount, systemNamespace: systemNamespace,
-		schemas: &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace}, order: inOrder, data: &data{reader: mgr.GetAPIReader()},
+		schemas: newValuesSchemas(mgr.GetAPIReader(), systemNamespace), order: inOrder, data: &data{reader: mgr.GetAPIReader()},
 	}
 	mgr.GetWebhookServer().Register(validatePath(dependentsPath), &admission.Webhook{Handler: &removals{order: inOrder}})
 	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{

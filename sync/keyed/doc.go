@@ -1,2 +1,3 @@
-// Package keyed has a map that is safe for concurrent use, for what is known of each of many keys.
+// Package keyed has maps that are safe for concurrent use, for what is known of each of many keys: Map, and Recent,
+// which is bounded.
 package keyed

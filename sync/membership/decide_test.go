@@ -163,15 +163,6 @@ func TestDecide_aNameThatIsYetToBeGenerated(t *testing.T) {
 	assert.Empty(t, marks.Warnings, "it may turn out to be the one that is listed")
 }
 
-func TestMarks_mergePatch(t *testing.T) {
-	x := index(t, app("web", "app", "web"))
-	marks := membership.Decide(x, deployments, object("web", values{"app": "other", partOf: "web"}, values{application: "web", injected: "web"}))
-	patch, err := marks.MergePatch("u-1")
-	require.NoError(t, err)
-	assert.JSONEq(t, `{"metadata": {"uid": "u-1", "labels": {"app.kubernetes.io/part-of": null},
-		"annotations": {"kubernetes.io/application": null, "apps.waybill.dev/injected": null}}}`, string(patch))
-}
-
 // C52: what nobody chose an Application for is claimed by those that match, whoever it was injected
 // for; the label that was injected with that does not count.
 func TestClaims(t *testing.T) {

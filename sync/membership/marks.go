@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,22 +51,6 @@ func merge(values map[string]string, changes map[string]*string) map[string]stri
 		}
 	}
 	return merged
-}
-
-// MergePatch returns the changes as a JSON merge patch (RFC 7386). With a uid, API servers refuse
-// it if the object was replaced by another one of the same name.
-func (m Marks) MergePatch(uid types.UID) ([]byte, error) {
-	metadata := map[string]any{}
-	if uid != "" {
-		metadata["uid"] = uid
-	}
-	if len(m.Annotations) > 0 {
-		metadata["annotations"] = m.Annotations
-	}
-	if len(m.Labels) > 0 {
-		metadata["labels"] = m.Labels
-	}
-	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
 func (m *Marks) annotate(key string, value *string) {

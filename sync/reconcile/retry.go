@@ -18,6 +18,18 @@ func (r *Retry) Failed(backoff func(failures int) time.Duration) {
 	r.At = time.Now().Add(backoff(r.Failures))
 }
 
+// Ended takes in how a try has ended. What stalled is not tried again by time, but counts as a failure.
+func (r *Retry) Ended(err error, backoff func(failures int) time.Duration) {
+	switch {
+	case err == nil:
+		*r = Retry{}
+	case IsStalled(err):
+		*r = Retry{Failures: r.Failures + 1}
+	default:
+		r.Failed(backoff)
+	}
+}
+
 // Due reports whether a time is set for another try, and has come.
 func (r *Retry) Due(now time.Time) bool { return !r.At.IsZero() && !r.At.After(now) }
 

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,22 @@ func TestRetry_backsOff(t *testing.T) {
 			assert.False(t, r.Due(time.Now().Add(want-1)))
 			assert.True(t, r.Due(time.Now().Add(want)))
 		}
+	})
+}
+
+// What only a person can mend is not tried again by itself, and the next failure is not the first.
+func TestRetry_Ended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reconcile.Retry
+		backoff := reconcile.NewKernel(time.Second, 8*time.Second).Backoff
+		r.Ended(errors.New("failed"), backoff)
+		assert.Equal(t, reconcile.Retry{At: time.Now().Add(time.Second), Failures: 1}, r)
+		r.Ended(reconcile.Stalled("Reason", "stalled"), backoff)
+		assert.Equal(t, reconcile.Retry{Failures: 2}, r)
+		r.Ended(errors.New("failed"), backoff)
+		assert.Equal(t, reconcile.Retry{At: time.Now().Add(4 * time.Second), Failures: 3}, r)
+		r.Ended(nil, backoff)
+		assert.Zero(t, r)
 	})
 }
 

@@ -171,7 +171,10 @@ func (i *Injector) loop(ctx context.Context) {
 			again.Stop()
 		}
 		retry = min(2*retry, lastRetry)
-		pause(ctx, planEvery)
+		select {
+		case <-ctx.Done():
+		case <-time.After(planEvery):
+		}
 	}
 }
 
@@ -201,13 +204,4 @@ func measure(plan []registration.Injection) {
 	entries.WithLabelValues("entries").Set(float64(len(plan)))
 	entries.WithLabelValues("resources").Set(float64(resources))
 	entries.WithLabelValues("namespaces").Set(float64(namespaces))
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -192,9 +192,9 @@ func (d delivery) withoutIgnored(wanted, live *unstructured.Unstructured) (*unst
 	return applied, err
 }
 
-// preview predicts what the owner may write.
+// preview predicts what the owner may write, and deletes.
 func (d delivery) preview() apply.Preview {
-	return apply.Preview{Owner: *d.owner, Adopt: d.adopt, Inventory: d.inventory}
+	return apply.Preview{Owner: *d.owner, Adopt: d.adopt, Inventory: d.inventory, Unread: d.unread}
 }
 
 // foreign returns whose object it is if the owner may not write it; empty if it may.

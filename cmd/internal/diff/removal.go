@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -33,9 +32,8 @@ func (d delivery) predictRemovals(ctx context.Context, ids []manifest.ID) ([]cha
 }
 
 // keepFoundations keeps the Namespaces and the CustomResourceDefinitions of what stays, which would be
-// deleted with them. Of others, what is refused stays.
-func keepFoundations(removals []change, others ...change) {
-	all := append(slices.Clone(removals), others...)
+// deleted with them.
+func keepFoundations(removals []change) {
 	for i := range removals {
 		c := &removals[i]
 		if c.action() != Deleted {
@@ -45,53 +43,32 @@ func keepFoundations(removals []change, others ...change) {
 		if len(of.namespaces)+len(of.kinds) == 0 {
 			continue
 		}
-		stays := slices.IndexFunc(all, func(other change) bool {
+		stays := slices.IndexFunc(removals, func(other change) bool {
 			in := of.namespaces[other.id.Namespace] || of.kinds[other.id.GroupVersionKind().GroupKind()]
 			return in && (other.action() == Kept || other.action() == Refused)
 		})
 		if stays >= 0 {
-			c.keep(fmt.Sprintf("has left, and stays for %s, which would be deleted with it", all[stays].id))
+			c.keep(fmt.Sprintf("has left, and stays for %s, which would be deleted with it", removals[stays].id))
 		}
 	}
 }
 
-// hold keeps what may still be wanted, or is still used, as long as something cannot be read or applied,
-// as the delivery does.
+// hold keeps what the delivery would leave as it is for now, as long as something cannot be read or applied.
 func (d delivery) hold(applied, removals []change) {
-	var stuck []change // as they were
-	for _, c := range applied {
-		if c.refused && c.before != nil {
-			stuck = append(stuck, c)
-		}
-	}
+	why := d.preview().HeldBack(attempts(removals), attempts(applied))
 	for i := range removals {
-		if c := &removals[i]; c.action() == Deleted {
-			if why := d.held(*c, applied, stuck); why != "" {
-				c.keep("has left, and stays: " + why)
-			}
+		if c := &removals[i]; c.action() == Deleted && why[c.id] != "" {
+			c.keep("has left, and stays: " + why[c.id])
 		}
 	}
-	keepFoundations(removals, stuck...)
 }
 
-// held says why a removal would not be deleted for now; empty if it would be.
-func (d delivery) held(removal change, applied, stuck []change) string {
-	for _, p := range d.unread {
-		if p.MayBe(removal.id) {
-			return fmt.Sprintf("%s, which cannot be read, may describe it", manifest.Object{File: p.File, Line: p.Line}.Place())
-		}
+func attempts(changes []change) []apply.Attempt {
+	all := make([]apply.Attempt, len(changes))
+	for i, c := range changes {
+		all[i] = apply.Attempt{ID: c.id, Live: c.before, Refused: c.refused, Waits: c.waits}
 	}
-	for _, c := range applied {
-		if c.waits && c.id.Name == removal.id.Name {
-			return fmt.Sprintf("%s, which waits for its kind or namespace, may replace it", c.id)
-		}
-	}
-	for _, c := range stuck {
-		if apply.MayUse(c.before, removal.id) {
-			return fmt.Sprintf("%s, which would be refused, may still use it", c.id)
-		}
-	}
-	return ""
+	return all
 }
 
 // holdIfRefused keeps what a release would delete if something that is applied before is refused: Helm
@@ -130,14 +107,8 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))
 	}
 	c := &change{cluster: d.cluster.Name(), id: id, before: live}
-	_, marked := apply.OwnerOf(live)
-	switch {
-	case d.isForeign(live):
-		c.keep("has left, and belongs to another owner by now")
-	case !marked:
-		c.keep("has left, and does not say any more that it is Waybill's: it is released")
-	case apply.Keeps(live):
-		c.keep("has left, and its annotation " + v1alpha1.PruneAnnotation + " keeps it")
+	if why := d.preview().Released(live); why != "" {
+		c.keep("has left, and " + why)
 	}
 	return c, nil
 }

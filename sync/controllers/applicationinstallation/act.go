@@ -115,7 +115,7 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	}
 	p := d.plan(s)
 	p.unwanted, p.doing, p.attempt = a.unwanted, a.doing, a.attempt
-	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), a.input(), func(ctx context.Context) acted {
+	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s.inst), a.input(), func(ctx context.Context) acted {
 		defer p.doing.shown.Begin()()
 		defer d.cluster.Hold()() // even if it is told to end, it records how it ended
 
@@ -246,6 +246,6 @@ func (s *scope) backsOff(a attempts) bool { return a.At.After(s.now) && !s.retry
 // key returns the name of the installation.
 func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.inst) }
 
-func (d *driver) jobKey(s *scope) jobKey {
-	return jobKey{cluster: d.cluster.Name(), name: s.key(), uid: s.inst.UID}
+func (d *driver) jobKey(inst *v1alpha1.ApplicationInstallation) jobKey {
+	return jobKey{cluster: d.cluster.Name(), name: client.ObjectKeyFromObject(inst), uid: inst.UID}
 }

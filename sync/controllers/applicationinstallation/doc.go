@@ -3,9 +3,9 @@
 //
 // Every cluster has a driver: a controller with its own queue and workers for the cluster's
 // ApplicationInstallations, so that a dead cluster delays no other. A pass never waits: preparing
-// (fetching a chart, building a kustomization) and acting (a Helm action, an apply) are jobs
-// outside the workers that wake the installation when they end; health and drift arrive as watch
-// events.
+// (fetching a chart, building a kustomization), for which it has a subscription to the source
+// (sync/source/subscription), and acting (a Helm action, an apply) are jobs outside the workers that
+// wake the installation when they end; health and drift arrive as watch events.
 //
 // An installation is reconciled when its spec or the annotation reconcile-at changes; when its
 // definition, or a Secret or ConfigMap that it refers to, changes; when one of its objects is

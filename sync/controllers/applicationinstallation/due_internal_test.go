@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
@@ -17,16 +18,17 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	soon := now.Add(time.Minute)
 	waiting := &v1alpha1.ApplicationInstallation{}
 	waiting.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Timeout: metav1.Duration{Duration: time.Minute}}}
-	for _, session := range []*session{
-		{look: reconcile.Retry{At: soon}},
-		{install: attempts{Retry: reconcile.Retry{At: soon}}},
-		{correction: attempts{Retry: reconcile.Retry{At: soon}}},
-		{compareAt: soon},
-		{healthAwaited: now},
+	for _, s := range []*scope{
+		{session: &session{}, looked: subscription.State{Due: soon}},
+		{session: &session{install: attempts{Retry: reconcile.Retry{At: soon}}}},
+		{session: &session{correction: attempts{Retry: reconcile.Retry{At: soon}}}},
+		{session: &session{compareAt: soon}},
+		{session: &session{healthAwaited: now}},
 	} {
-		after := (&scope{inst: waiting, now: now, session: session}).requeueAfter()
-		assert.Positive(t, after, "%+v", session)
-		assert.LessOrEqual(t, after, time.Minute, "%+v", session)
+		s.inst, s.now = waiting, now
+		after := s.requeueAfter()
+		assert.Positive(t, after, "%+v", s)
+		assert.LessOrEqual(t, after, time.Minute, "%+v", s)
 	}
 	assert.Zero(t, (&scope{inst: waiting, now: now, session: &session{}}).requeueAfter())
 }
@@ -37,7 +39,7 @@ func TestFailed_isTriedAgain(t *testing.T) {
 	now := time.Now()
 	failure := reconcile.Failed(v1alpha1.SecretNotFoundReason, "%w", errors.New("read source credentials"))
 	inst := &v1alpha1.ApplicationInstallation{}
-	s := &scope{inst: inst, now: now, session: &session{look: reconcile.Retry{At: now.Add(-time.Second)}}}
+	s := &scope{inst: inst, now: now, session: &session{}, looked: subscription.State{Due: now.Add(-time.Second)}}
 	outcome, err := s.failed(failure)
 	assert.Equal(t, failure, err, "nothing is due, so the back-off is the kernel's")
 	assert.Zero(t, outcome.RequeueAfter)
@@ -51,17 +53,17 @@ func TestFailed_isTriedAgain(t *testing.T) {
 // A pass while the source is asked once more is not counted as another failure.
 func TestFailed_waitsForTheSource(t *testing.T) {
 	now := time.Now()
-	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, now: now, session: &session{look: reconcile.Retry{At: now}}, fetching: fetchingWanted}
+	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, now: now, session: &session{}, looked: subscription.State{Phase: subscription.Asking}, fetching: fetchingWanted}
 	_, err := s.failed(reconcile.Failed(v1alpha1.ChartNotFoundReason, "not found"))
 	assert.Equal(t, reconcile.Waiting(v1alpha1.ChartNotFoundReason, 0, "%w", reconcile.Failed(v1alpha1.ChartNotFoundReason, "not found")), err)
 }
 
-// An uninstall that waits for a finalizer is not begun anew when the source is to be looked at.
+// An uninstall that waits for a finalizer is not begun anew when something else was due.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)
-	one := &session{look: reconcile.Retry{At: later}, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later, Failures: 8}}}
+	one := &session{compareAt: later, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later, Failures: 8}}}
 	one.beginUninstall()
-	assert.Zero(t, one.look.At)
+	assert.Zero(t, one.compareAt)
 	assert.Zero(t, one.healthAwaited)
 	assert.Zero(t, one.install, "a long back-off of the install is none of the uninstall")
 

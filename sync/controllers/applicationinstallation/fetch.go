@@ -10,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster/content"
-	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // gitInterval is how often a git reference that may move is looked at if the installation sets no
@@ -37,41 +37,41 @@ const (
 // is asked, and if that fails, it is kept as it is.
 func (d *driver) prepare(s *scope) {
 	needed := s.needsFiles()
+	if !needed && !s.moves() {
+		s.looked = s.session.source.Rest()
+		return
+	}
+	var got *prepared
+	if s.looked, got = s.session.source.Set(d.question(s, needed)); got != nil {
+		s.session.prepare(got)
+	}
 	switch {
-	case !needed && !s.lookDue():
-		d.fetches.Drop(d.jobKey(s)) // nobody asks for its result any more
-		return
-	case s.backedOff():
-		return
+	case s.looked.Phase != subscription.Asking:
+	case needed:
+		s.fetching = fetchingWanted
+		s.pending = !s.session.acted && s.lookErr() == nil
+		if s.looked.Slow {
+			s.showFirst(fmt.Sprintf("fetching %s %s", s.resolved.Name, s.resolved.Version))
+		}
+	default:
+		s.fetching = fetchingMove
 	}
+}
+
+// question returns what the source is asked, and when.
+func (d *driver) question(s *scope, needed bool) subscription.Question[prepared] {
 	p, m, key := d.plan(s), d.methods[s.method()], s.key()
-	if s.session.fetch == nil {
-		s.session.fetch = d.newDoing(key)
+	q := subscription.Question[prepared]{ID: s.question(), Server: p.source.url(), Lacking: needed}
+	if s.moves() {
+		q.Every = cmp.Or(s.interval(), gitInterval)
 	}
-	progress := s.session.fetch.shown
-	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.asked(), func(ctx context.Context) prepared {
-		defer progress.Begin()()
+	q.Ask = func(ctx context.Context) (prepared, error) {
 		ctx, cancel := context.WithTimeout(d.onTerms(ctx, key), prepareTimeout)
 		defer cancel()
 		found, err := m.fetch(ctx, p)
-		return prepared{digest: p.digest, source: p.source, files: found, err: err}
-	})
-	switch {
-	case !done && needed:
-		s.fetching = fetchingWanted
-		s.pending = !s.session.acted && s.lookErr() == nil
-		if _, long := progress.Shown(); long {
-			s.showFirst(fmt.Sprintf("fetching %s %s", s.resolved.Name, s.resolved.Version))
-		}
-		return
-	case !done:
-		s.fetching = fetchingMove
-		return
+		return prepared{digest: p.digest, source: p.source, files: found}, err
 	}
-	s.looked(got.err, d.kernel.Backoff)
-	if got.err == nil {
-		s.session.prepare(&got)
-	}
+	return q
 }
 
 // prepare keeps what was fetched until it is installed. If that is what is installed already,
@@ -95,29 +95,15 @@ func (p *prepared) moved() string {
 // moves reports whether the source can change without a change of the definition.
 func (s *scope) moves() bool { return origin{version: s.version}.moves() }
 
-// lookDue reports whether it is time to ask a moving source where it points.
-func (s *scope) lookDue() bool {
-	return s.moves() && (s.session.asked != s.asked() || s.isDue(s.session.look.At))
-}
-
 // lookErr returns the error that the source was last asked with; nil if something else is to be
 // asked now.
-func (s *scope) lookErr() error {
-	if s.session.asked != s.asked() {
-		return nil
-	}
-	return s.session.lookErr
-}
+func (s *scope) lookErr() error { return s.looked.ErrOf(s.question()) }
 
 // unmet returns why what is wanted cannot be had, or not yet; nil if nothing says so.
 func (s *scope) unmet() error { return cmp.Or(s.missing, s.waits, s.lookErr()) }
 
-// backedOff reports whether the source must not be asked yet, because the same question has just
-// failed.
-func (s *scope) backedOff() bool { return s.lookErr() != nil && !s.isDue(s.session.look.At) }
-
-// asked identifies the question to a source: a different question is asked at once.
-func (s *scope) asked() string {
+// question identifies the question to a source: a different question is asked at once.
+func (s *scope) question() string {
 	question := []string{s.digest, s.requestedAt(), s.interval().String()}
 	for _, secret := range []*content.Content{s.credentials, s.authorities} {
 		if secret != nil {
@@ -125,22 +111,6 @@ func (s *scope) asked() string {
 		}
 	}
 	return strings.Join(question, " ")
-}
-
-// looked records how asking the source ended, and when that is due again.
-func (s *scope) looked(err error, backoff func(int) time.Duration) {
-	if err == nil || s.session.asked != s.asked() {
-		s.session.look = reconcile.Retry{}
-	}
-	s.session.asked, s.session.lookErr = s.asked(), err
-	switch {
-	case reconcile.IsStalled(err):
-		s.session.look.At = time.Time{}
-	case err != nil:
-		s.session.look.Failed(backoff)
-	case s.moves():
-		s.session.look.At = after(cmp.Or(s.interval(), gitInterval))
-	}
 }
 
 // needsFiles reports whether there is something to install that is not at hand.

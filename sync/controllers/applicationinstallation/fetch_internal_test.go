@@ -7,18 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // A fetch that ends after its cluster was removed does not keep its chart for ever.
 func TestWake_forgetsWhatNobodyWants(t *testing.T) {
 	r, woken := &Reconciler{}, make(chan struct{})
-	r.fetches = reconcile.NewJobs[jobKey, prepared](t.Context(), 1, func(k jobKey) { r.wake(k); woken <- struct{}{} },
-		func(err error) prepared { return prepared{err: err} })
-	key := jobKey{cluster: types.NamespacedName{Name: "removed"}}
+	r.fetches = subscription.NewPool[jobKey, prepared](t.Context(), subscription.Options[jobKey]{Width: 1, Wake: func(k jobKey) { r.wake(k); woken <- struct{}{} }})
+	source := r.fetches.New(jobKey{cluster: types.NamespacedName{Name: "removed"}})
 	fetch := func() bool {
-		_, known := r.fetches.Do("lane", key, "chart", func(context.Context) prepared { return prepared{digest: "chart"} })
-		return known
+		_, got := source.Set(subscription.Question[prepared]{ID: "chart", Ask: func(context.Context) (prepared, error) { return prepared{digest: "chart"}, nil }})
+		return got != nil
 	}
 	require.False(t, fetch())
 	<-woken

@@ -84,7 +84,6 @@ type prepared struct {
 	digest string
 	source origin
 	files  *files
-	err    error
 }
 
 // installed is what was last installed, or tried; corrections go by it, and not by what is wanted.

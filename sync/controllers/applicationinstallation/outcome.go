@@ -103,14 +103,7 @@ type attempts struct {
 // ended records how a try ended. What stalled is not tried again by itself.
 func (t *attempts) ended(requested string, err error, backoff func(int) time.Duration) {
 	t.requested = requested
-	switch {
-	case err == nil:
-		t.Retry = reconcile.Retry{}
-	case reconcile.IsStalled(err):
-		t.Retry = reconcile.Retry{Failures: t.Failures + 1}
-	default:
-		t.Failed(backoff)
-	}
+	t.Ended(err, backoff)
 }
 
 // take records the outcome of an action.

@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions;kubernetesclusters,verbs=get;list;watch
@@ -65,7 +66,7 @@ type Reconciler struct {
 	// Actions is how many Helm actions and applies run at a time in each cluster. Default: 10.
 	Actions int
 
-	fetches *reconcile.Jobs[jobKey, prepared]
+	fetches *subscription.Pool[jobKey, prepared]
 	// memo is that of the releases of all clusters.
 	memo *release.Memo
 	// drivers has the driver of each cluster, by name.
@@ -137,6 +138,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	s := &scope{
 		inst: inst, pass: pass, now: time.Now(), lost: d.cluster.Reachable(), told: d.told.Rings(req.NamespacedName), session: d.session(inst), owner: d.owner(inst),
 	}
+	s.looked = s.session.source.State()
 	outcome, err := d.run(ctx, s)
 	if err == nil && outcome.Released {
 		return ctrl.Result{}, d.release(ctx, s)

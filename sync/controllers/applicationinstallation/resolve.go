@@ -37,7 +37,7 @@ func (d *driver) want(ctx context.Context, s *scope) error {
 	case reconcile.ReasonOf(s.missing) == v1alpha1.DeletingReason, s.definition == nil && s.options() == nil:
 		return s.missing
 	default:
-		d.fetches.Drop(d.jobKey(s))
+		s.looked = s.session.source.Rest()
 		return nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // scope is the state of one pass.
@@ -52,6 +53,8 @@ type scope struct {
 	waits error
 	// pending is set by a step that waits for a job, which ends with an event.
 	pending bool
+	// looked is what the session's subscription to the source says, as of want.
+	looked subscription.State
 	// fetching is set by prepare while a source is being asked, which ends with an event.
 	fetching fetching
 }
@@ -88,5 +91,5 @@ func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.no
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
 // next comparison, the next tries, the next look at a rollback or a snapshot, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
+	return reconcile.UntilNext(s.now, s.looked.Due, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
 }

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // jobKey identifies an installation of a cluster; the UID distinguishes it from another of the same
@@ -28,13 +29,8 @@ type session struct {
 	definition *v1alpha1.ApplicationDefinition
 	// prepared is what was fetched for the digest, until it is installed.
 	prepared *prepared
-	// asked is the question that the source was last asked, lookErr the error that this ended with,
-	// and look the next time.
-	asked   string
-	lookErr error
-	look    reconcile.Retry
-	// fetch shows that it takes long to ask the source; nil until it was asked.
-	fetch *doing
+	// source is asked for what is to be installed and, if it moves, whether it has.
+	source subscription.Subscription[jobKey, prepared]
 
 	// restored says that what the status tells was read back.
 	restored bool
@@ -91,12 +87,11 @@ type session struct {
 	uninstalling bool
 }
 
-// beginUninstall clears, once, what was due: what delayed the install does not delay the uninstall,
-// and there is nothing left to look at.
+// beginUninstall clears, once, what was due: what delayed the install does not delay the uninstall.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
 		s.uninstalling, s.install, s.correction = true, attempts{}, attempts{}
-		s.look.At, s.compareAt, s.healthAwaited = time.Time{}, time.Time{}, time.Time{}
+		s.compareAt, s.healthAwaited = time.Time{}, time.Time{}
 	}
 }
 
@@ -128,7 +123,7 @@ func (s *session) undoing() bool { return s.undo != nil && !s.undo.Ended() }
 // session returns what is remembered of an installation.
 func (d *driver) session(inst *v1alpha1.ApplicationInstallation) *session {
 	return d.sessions.Of(inst.UID, func() *session {
-		return &session{install: attempts{
+		return &session{source: d.fetches.New(d.jobKey(inst)), install: attempts{
 			Retry:     reconcile.Retry{Failures: int(inst.Status.Failures)},
 			requested: inst.Status.LastHandledReconcileAt,
 		}}

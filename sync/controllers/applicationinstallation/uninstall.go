@@ -17,7 +17,7 @@ import (
 // uninstall removes what was installed, or leaves it to others; the finalizer stays until that is done. It
 // needs neither the definition nor its source.
 func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, error) {
-	d.fetches.Drop(d.jobKey(s))
+	s.looked = s.session.source.Rest()
 	app := s.inst.Status.Application
 	if app == nil {
 		return reconcile.Outcome{Released: true}, nil
@@ -130,7 +130,7 @@ func (d *driver) forget(name types.NamespacedName) {
 		return
 	}
 	gone := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: *uid}}
-	key := jobKey{cluster: d.cluster.Name(), name: name, uid: *uid}
+	key := d.jobKey(gone)
 	d.fetches.Drop(key)
 	d.acts.Drop(key)
 	d.applier.Forget(d.owner(gone))

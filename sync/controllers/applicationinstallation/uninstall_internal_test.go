@@ -34,7 +34,7 @@ func TestUninstall_knowsWhatTheInstallBeforeItMade(t *testing.T) {
 	var told []manifest.ID
 	ended := make(chan struct{}, 1)
 	d := &driver{
-		Reconciler: &Reconciler{fetches: reconcile.NewJobs[jobKey, prepared](t.Context(), 1, func(jobKey) {}, nil)},
+		Reconciler: &Reconciler{},
 		cluster:    &cluster.Cluster{}, kernel: reconcile.NewKernel(minBackoff, maxBackoff),
 		told: reconcile.NewBell[types.NamespacedName](), waker: &reconcile.Waker[ctrl.Request]{},
 		acts:    reconcile.NewJobs[jobKey, acted](t.Context(), 1, func(jobKey) { ended <- struct{}{} }, nil),

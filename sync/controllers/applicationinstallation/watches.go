@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 const (
@@ -28,7 +29,9 @@ const (
 // ends the jobs that run outside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	registerMetrics()
-	r.fetches = reconcile.NewJobs[jobKey, prepared](ctx, fetchesPerLane, r.wake, func(err error) prepared { return prepared{err: err} })
+	r.fetches = subscription.NewPool[jobKey, prepared](ctx, subscription.Options[jobKey]{
+		Width: fetchesPerLane, Wake: r.wake, Backoff: reconcile.NewKernel(minBackoff, maxBackoff).Backoff,
+	})
 	if err := r.watchHub(ctx, mgr); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // want returns what is wanted in the clusters, without the objects.
 func (s *scope) want() delivery.Want {
-	return delivery.Want{Digest: s.session.digest, LookedAt: s.session.lookedAt, Timeout: s.gs.GetTimeout()}
+	return delivery.Want{Digest: s.session.digest, LookedAt: s.looked.Ended, Timeout: s.gs.GetTimeout()}
 }
 
 // needsDelivery reports whether a cluster needs the objects.

@@ -14,19 +14,22 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	now := time.Now()
 	soon := now.Add(time.Minute)
-	for _, session := range []*session{
-		{look: reconcile.Retry{At: soon}},
-		{intent: &intent{showDue: soon}},
-		{intent: &intent{tellDue: soon}},
+	for _, s := range []*scope{
+		{session: &session{}, looked: subscription.State{Due: soon}},
+		{session: &session{}, looked: subscription.State{Phase: subscription.Asking, Began: now}},
+		{session: &session{intent: &intent{showDue: soon}}},
+		{session: &session{intent: &intent{tellDue: soon}}},
 	} {
-		after := (&scope{now: now, session: session}).requeueAfter()
-		assert.Positive(t, after, "%+v", session)
-		assert.LessOrEqual(t, after, time.Minute, "%+v", session)
+		s.now = now
+		after := s.requeueAfter()
+		assert.Positive(t, after, "%+v", s)
+		assert.LessOrEqual(t, after, time.Minute, "%+v", s)
 	}
 	assert.Zero(t, (&scope{now: now, session: &session{}}).requeueAfter())
 }
@@ -39,7 +42,7 @@ func TestFirstError_isNotRetriedWhileTheRepositoryIsAsked(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gs).WithStatusSubresource(gs).Build()
 	now := time.Now()
 	failed := reconcile.Failed(v1alpha1.GitUnreachableReason, "git server unreachable")
-	s := &scope{gs: gs, now: now, looking: true, session: &session{lookErr: failed, look: reconcile.Retry{At: now, Failures: 3}}}
+	s := &scope{gs: gs, now: now, session: &session{}, looked: subscription.State{Phase: subscription.Asking, Err: failed, Began: now.Add(-time.Hour)}}
 	pass := reconcile.NewKernel(minBackoff, maxBackoff).Begin(c, events.NewFakeRecorder(1), gs)
 	outcome, err := s.report()
 	require.ErrorIs(t, err, failed)

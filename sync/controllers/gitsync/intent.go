@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -26,11 +27,9 @@ type intent struct {
 	// gs is the GitSync as last written, with the state that the deliveries started from.
 	gs *v1alpha1.GitSync
 
-	// mu protects inventory. It is not held while the status is written, so that no worker waits
-	// for the write of a job.
-	mu sync.Mutex
-	// inventory is the recorded inventory.
-	inventory []manifest.ID
+	// inventory is the recorded inventory. It can be read while the status is written, so that no worker
+	// waits for the write of a job.
+	inventory atomic.Pointer[[]manifest.ID]
 
 	// The rest is used by passes only.
 
@@ -55,7 +54,9 @@ func (r *Reconciler) intend(s *scope) *intent {
 		if !conditions.Has(gs, v1alpha1.ReadyCondition) {
 			markProgress(gs, text)
 		}
-		s.session.intent = &intent{reconciler: r, gs: gs, inventory: s.session.inventory}
+		delivered := s.session.inventory
+		s.session.intent = &intent{reconciler: r, gs: gs}
+		s.session.intent.inventory.Store(&delivered)
 	}
 	return s.session.intent
 }
@@ -78,18 +79,12 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	if err := r.kernel.Record(ctx, r.Client, i.gs); err != nil {
 		return err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.inventory = union
+	i.inventory.Store(&union)
 	return nil
 }
 
 // known returns the recorded inventory.
-func (i *intent) known() []manifest.ID {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.inventory
-}
+func (i *intent) known() []manifest.ID { return *i.inventory.Load() }
 
 // known returns what may be in the clusters: what was delivered, and what deliveries have declared
 // since, whether they are still under way or were superseded before they ended.

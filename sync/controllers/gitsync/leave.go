@@ -56,7 +56,7 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		s.gs.Generation, s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.namespaceGoes)
 	applier, owner, toTakeOut, timeout := t.delivery.Applier(), s.apply, s.toTakeOut(t), s.gs.GetTimeout()
 	t.state = t.delivery.Set(delivery.Want{
-		Digest: input, Timeout: timeout, Every: leavingLook, LookedAt: s.session.lookedAt,
+		Digest: input, Timeout: timeout, Every: leavingLook, LookedAt: s.looked.Ended,
 		Work: func(ctx context.Context) apply.Result {
 			result := applier.Delete(ctx, owner, toTakeOut())
 			if timedOut(ctx, result) {

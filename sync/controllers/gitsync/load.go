@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // patience is how long a GitSync without objects waits for the git server before it tries the
@@ -66,30 +66,27 @@ func (r *Reconciler) load(_ context.Context, s *scope) error {
 // look asks the repository for its newest revision when that is due, and renders that if it is
 // another, or if the mirror has lost the known one.
 func (r *Reconciler) look(s *scope) {
-	asked := s.asked()
-	lost := s.session.absent && s.session.lookErr == nil
-	if asked == s.session.asked && s.session.look.At.After(s.now) && !lost {
-		return
-	}
-	if s.missing != nil {
-		r.looks.Drop(s.session.key)
-		s.looked(asked, s.missing, r.kernel.Backoff)
-		return
-	}
 	o := s.order(s.wanted())
 	o.look = true
 	if !s.session.absent {
 		o.have = s.session.digest
 	}
-	result, done := r.looks.Do(s.gs.Spec.URL, s.session.key, asked, func(ctx context.Context) loaded { return r.fetch(ctx, o) })
-	if !done {
-		s.looking = true
+	var result *loaded
+	s.looked, result = s.session.repository.Set(subscription.Question[loaded]{
+		ID:      s.question(),
+		Server:  s.gs.Spec.URL,
+		Every:   s.gs.GetInterval(),
+		Lacking: s.session.absent,
+		Missing: s.missing,
+		Ask: func(ctx context.Context) (loaded, error) {
+			got := r.fetch(ctx, o)
+			return got, got.err
+		},
+	})
+	if result == nil {
 		return
 	}
-	if s.looked(asked, result.err, r.kernel.Backoff); result.err != nil {
-		return
-	}
-	s.take(result)
+	s.take(*result)
 	switch {
 	case result.rendered != nil:
 		r.loads.Drop(s.session.key) // the revision before is not needed any more
@@ -98,24 +95,27 @@ func (r *Reconciler) look(s *scope) {
 	}
 }
 
+// asking reports whether the repository is being asked, which ends with an event.
+func (s *scope) asking() bool { return s.looked.Phase == subscription.Asking }
+
 // waits reports whether the git server has a moment more to answer, before the pass goes on without
 // the objects that it lacks.
-func (s *scope) waits() bool {
-	if !s.looking || !s.lacksObjects() {
-		s.session.waitsUntil = time.Time{}
-		return false
+func (s *scope) waits() bool { return s.waitsUntil().After(s.now) }
+
+// waitsUntil returns when the conditions begin to say that the git server is waited for; zero if it is
+// not.
+func (s *scope) waitsUntil() time.Time {
+	if !s.asking() || !s.lacksObjects() {
+		return time.Time{}
 	}
-	if s.session.waitsUntil.IsZero() {
-		s.session.waitsUntil = s.now.Add(patience)
-	}
-	return s.session.waitsUntil.After(s.now)
+	return s.looked.Began.Add(patience)
 }
 
 // resume continues after a start with the revision that the status names, if the git server does not
 // answer and the mirror has that revision: what is delivered is then watched and corrected without
 // the server.
 func (r *Reconciler) resume(s *scope) {
-	if s.session.resumed || s.session.source.known() || s.missing != nil || !s.looking && s.session.lookErr == nil {
+	if s.session.resumed || s.session.source.known() || s.missing != nil || !s.asking() && s.looked.Err == nil {
 		return
 	}
 	from, ok := s.attempted()
@@ -153,7 +153,7 @@ func (r *Reconciler) renderKnown(s *scope) {
 		s.session.absent = true
 		r.look(s)
 	case result.err != nil:
-		s.looked(s.session.asked, result.err, r.kernel.Backoff)
+		s.looked = s.session.repository.Fail(result.err)
 	default:
 		s.take(result)
 	}
@@ -186,25 +186,11 @@ func (s *scope) take(result loaded) {
 	}
 }
 
-// asked identifies the question to the repository: if it changes, the repository is asked at once.
-func (s *scope) asked() string {
+// question identifies the question to the repository: if it changes, the repository is asked at once.
+func (s *scope) question() string {
 	ref := s.gs.GetRef()
 	return fmt.Sprintf("%q %q %s %q %d %q %v", s.gs.Spec.URL, ref, s.secretHash, s.gs.Spec.Path, s.gs.Generation,
 		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.missing)
-}
-
-// looked records how a check of the repository ended and when the next one is due.
-func (s *scope) looked(asked string, err error, backoff func(int) time.Duration) {
-	s.session.asked, s.session.lookErr, s.session.lookedAt = asked, err, s.now
-	interval := s.gs.GetInterval()
-	next := time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
-	if err == nil {
-		s.session.look = reconcile.Retry{At: next}
-		return
-	}
-	if s.session.look.Failed(backoff); next.Before(s.session.look.At) {
-		s.session.look.At = next
-	}
 }
 
 // needsObjects reports whether a cluster waits for objects that are not in memory.

@@ -91,7 +91,8 @@ func (i *intent) tell(ctx context.Context, text string) error {
 
 // tellFetching has a new GitSync say that its first fetch of the repository takes long.
 func (s *scope) tellFetching() {
-	long := !s.session.waitsUntil.IsZero() && !s.now.Before(s.session.waitsUntil.Add(patience))
+	until := s.waitsUntil()
+	long := !until.IsZero() && !s.now.Before(until.Add(patience))
 	if long && !conditions.Has(s.gs, v1alpha1.ReadyCondition) {
 		markProgress(s.gs, "fetching the repository, and rendering spec.path")
 	}

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/delivery"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // withReady returns a GitSync with a condition Ready; empty for none.
@@ -71,7 +72,10 @@ func TestTellFetching(t *testing.T) {
 		"what was delivered is":       {withReady("True", ""), now.Add(-patience), ""},
 		"the repository has answered": {withReady("", ""), time.Time{}, ""},
 	} {
-		s := &scope{gs: tc.gs, now: now, session: &session{waitsUntil: tc.till}}
+		s := &scope{gs: tc.gs, now: now, session: &session{}}
+		if !tc.till.IsZero() {
+			s.looked = subscription.State{Phase: subscription.Asking, Began: tc.till.Add(-patience)}
+		}
 		s.tellFetching()
 		assert.Equal(t, tc.want, conditions.GetMessage(tc.gs, v1alpha1.ReadyCondition), reason)
 	}

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch;update;patch
@@ -68,9 +69,9 @@ type Reconciler struct {
 	// are gone: a reconciliation of one that it still shows would start over, and delete what another
 	// of the name owns.
 	released reconcile.Sessions[types.NamespacedName, types.UID]
-	loads    *reconcile.Jobs[reconcile.Key, loaded]
-	// looks are the checks of the repositories, which may hang; loads render what the mirrors have.
-	looks *reconcile.Jobs[reconcile.Key, loaded]
+	// looks has the subscriptions to the repositories, which may hang; loads render what the mirrors have.
+	looks *subscription.Pool[reconcile.Key, loaded]
+	loads *reconcile.Jobs[reconcile.Key, loaded]
 	// deliveries has that of each GitSync to each of its clusters.
 	deliveries *delivery.Pool
 	// arrivals watches for definitions that arrive in the clusters.
@@ -104,6 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, gs)
 	s := &scope{gs: gs, pass: pass, now: time.Now(), session: r.session(gs), apply: r.owner(gs)}
+	s.looked = s.session.repository.State()
 	outcome, err := r.run(ctx, s)
 	if err == nil && outcome.Released {
 		return ctrl.Result{}, r.release(ctx, s)
@@ -146,12 +148,12 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 		}
 	}
-	if s.looking && s.gs.Status.ObservedGeneration != s.gs.Generation {
+	if s.asking() && s.gs.Status.ObservedGeneration != s.gs.Generation {
 		s.tellFetching()
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 	}
 	outcome, err := s.report()
-	outcome.Unhandled = s.looking
+	outcome.Unhandled = s.asking()
 	if left := s.settling(before); err == nil && left > 0 {
 		s.gs.Status = *before
 		return reconcile.Outcome{Pending: true, RequeueAfter: left}, nil

@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // What is remembered of a GitSync goes with it: many come and go in the life of a process.
@@ -54,7 +55,7 @@ func releasing(t *testing.T, c client.Client) *Reconciler {
 	return &Reconciler{
 		Client: c, inventories: &inventory.Store{},
 		kernel: reconcile.NewKernel(minBackoff, maxBackoff),
-		looks:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}, failedToLoad),
+		looks:  subscription.NewPool[reconcile.Key, loaded](t.Context(), subscription.Options[reconcile.Key]{Width: 1}),
 		loads:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}, failedToLoad),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // scope is the state of one pass.
@@ -37,8 +38,8 @@ type scope struct {
 	namespaceGoes bool
 	// collected is set by collect; nil if there was nothing to collect.
 	collected *collected
-	// looking is set by look while the repository is being asked, which ends with an event.
-	looking bool
+	// looked is what the session's subscription to the repository says, as of look.
+	looked subscription.State
 	// pending is set by a step that waits for a job whose end is an event.
 	pending bool
 }
@@ -53,12 +54,12 @@ func (s *scope) outcome() reconcile.Outcome {
 // progress, the end of the patience with the git server, or with a new cluster. Deliveries enqueue the
 // GitSync themselves.
 func (s *scope) requeueAfter() time.Duration {
-	due := []time.Time{s.session.look.At, s.session.waitsUntil, s.unidentified}
+	due := []time.Time{s.looked.Due, s.unidentified}
 	if i := s.session.intent; i != nil {
 		due = append(due, i.showDue, i.tellDue)
 	}
-	if !s.session.waitsUntil.IsZero() {
-		due = append(due, s.session.waitsUntil.Add(patience))
+	if until := s.waitsUntil(); !until.IsZero() {
+		due = append(due, until, until.Add(patience))
 	}
 	return reconcile.UntilNext(s.now, due...)
 }

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/delivery"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // session is the state of a GitSync that is kept between passes.
@@ -23,17 +24,8 @@ type session struct {
 	inventory []manifest.ID
 	intent    *intent
 
-	// asked is the question that the repository was last asked, and lookErr the result.
-	asked   string
-	lookErr error
-	// lookedAt is the now of the pass in which the last check of the repository ended.
-	lookedAt time.Time
-	// look is the next check: when the interval, or the back-off of lookErr, is over.
-	look reconcile.Retry
-
-	// waitsUntil is when the conditions begin to say that the git server is waited for; zero if it is
-	// not.
-	waitsUntil time.Time
+	// repository asks for the newest revision.
+	repository subscription.Subscription[reconcile.Key, loaded]
 	// resumed says that it was tried to continue with the revision that the status names.
 	resumed bool
 
@@ -106,7 +98,9 @@ func (r *Reconciler) newTarget(s *scope, name, revision string) *target {
 // session returns what is remembered of a GitSync.
 func (r *Reconciler) session(gs *v1alpha1.GitSync) *session {
 	key := reconcile.KeyOf(gs)
-	return r.sessions.Of(key, func() *session { return &session{key: key, targets: map[string]*target{}} })
+	return r.sessions.Of(key, func() *session {
+		return &session{key: key, repository: r.looks.New(key), targets: map[string]*target{}}
+	})
 }
 
 // targets returns the targets sorted by name, so that everything that lists them is stable.

@@ -68,7 +68,7 @@ func (s *scope) attemptedRevision() string {
 
 // firstError returns why the GitSync is not ready; causes that hide others come first.
 func (s *scope) firstError(problems []manifest.Problem) error {
-	if err := s.session.lookErr; err != nil {
+	if err := s.looked.Err; err != nil {
 		// The next look is either due at a known time or under way, so no back-off is needed.
 		return reconcile.Waiting(reconcile.ReasonOf(err), s.requeueAfter(), "%w%s", err, s.neglected())
 	}

@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 const (
@@ -39,12 +40,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.kernel = reconcile.NewKernel(cmp.Or(r.MinBackoff, minBackoff), cmp.Or(r.MaxBackoff, maxBackoff))
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	registerMetrics()
-	r.loads = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
-		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	}, failedToLoad)
-	r.looks = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
-		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	}, failedToLoad)
+	wake := func(k reconcile.Key) { r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName}) }
+	r.looks = subscription.NewPool[reconcile.Key, loaded](ctx, subscription.Options[reconcile.Key]{Width: jobsPerLane, Wake: wake, Backoff: r.kernel.Backoff})
+	r.loads = reconcile.NewJobs(ctx, jobsPerLane, wake, failedToLoad)
 	r.deliveries = delivery.NewPool(ctx, delivery.Options{
 		Width:   jobsPerLane,
 		Wake:    func(owner apply.Owner) { r.waker.Wake(ctrl.Request{NamespacedName: owner.ObjectKey()}) },

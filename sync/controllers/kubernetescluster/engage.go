@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,28 +34,19 @@ type engagement struct {
 	// use it.
 	share *share
 
-	mu  sync.Mutex
-	err error // of the last try to engage
+	// err is that of the last try to engage.
+	err atomic.Pointer[error]
 }
 
-func (e *engagement) failure() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
-}
+func (e *engagement) failure() error { return ptr.Deref(e.err.Load(), nil) }
 
-func (e *engagement) fail(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.err = err
-}
+func (e *engagement) fail(err error) { e.err.Store(&err) }
 
 // served takes note that a seed serves definitions: Waybill has been installed there since it was asked.
 func (e *engagement) served() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if missing := (*noWaybillError)(nil); errors.As(e.err, &missing) {
-		e.err = nil
+	last := e.err.Load()
+	if missing := (*noWaybillError)(nil); errors.As(ptr.Deref(last, nil), &missing) {
+		e.err.CompareAndSwap(last, nil)
 	}
 }
 

@@ -99,14 +99,7 @@ func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Dur
 	x.running = nil
 	x.tried, x.requested, x.failure, x.warnings = a.input, a.requested, got.Err, got.Warnings
 	x.reserved, x.answers = got.Reserved, x.answers && a.wanted != nil // without the release, nothing answers
-	switch {
-	case got.Err == nil:
-		x.retry = reconcile.Retry{}
-	case reconcile.IsStalled(got.Err):
-		x.retry = reconcile.Retry{Failures: x.retry.Failures + 1}
-	default:
-		x.retry.Failed(backoff)
-	}
+	x.retry.Ended(got.Err, backoff)
 	if len(a.dirty) > 0 {
 		x.drift.Corrected(time.Now(), backoff)
 	}

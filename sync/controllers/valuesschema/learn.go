@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	"waybill.dev/waybill/sync/render/values/schema"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // fetchTimeout bounds the fetch of one chart.
@@ -27,14 +29,14 @@ const fetchTimeout = 2 * time.Minute
 // maxMessage is the length of the message that a status takes.
 const maxMessage = 512
 
-// learn starts a job for each version that is not known, and returns what is known of the others. running
-// says that a job is at work.
-func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.ApplicationDefinition, s *session) (known []v1alpha1.ValuesSchema, running bool) {
+// learn asks for the chart of each version that is not known, and returns what is known of the others. asking
+// says that one is being asked for.
+func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.ApplicationDefinition, s *session) (known []v1alpha1.ValuesSchema, asking bool) {
 	for i := range definition.Spec.Versions {
 		version := &definition.Spec.Versions[i]
 		from := sourceOf(definition, version)
 		if from == nil {
-			delete(s.retries, version.Version)
+			delete(s.charts, version.Version)
 			continue
 		}
 		source := identify(from)
@@ -42,25 +44,31 @@ func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.Application
 			known = append(known, *entry)
 			continue
 		}
-		if again, ok := s.retries[version.Version]; ok && again.source == source && !again.Due(time.Now()) {
-			continue
-		}
-		got, done := r.jobs.Do(address(from), keyOf(definition, version.Version), source, func(ctx context.Context) learned {
-			return r.fetch(ctx, version.Version, from)
+		state, got := r.chart(definition, s, version.Version).Set(subscription.Question[learned]{
+			ID: source, Server: address(from), Lacking: true, Ask: func(jobCtx context.Context) (learned, error) {
+				got, err := r.fetch(jobCtx, version.Version, from)
+				if err != nil {
+					ctrl.LoggerFrom(ctx).Info("values are not checked at admission: cannot read the chart, will try again",
+						"version", version.Version, "error", err.Error())
+				}
+				return got, err
+			},
 		})
-		switch {
-		case !done:
-			running = true
-		case got.err != nil:
-			s.failed(version.Version, source, r.kernel.Backoff)
-			ctrl.LoggerFrom(ctx).Info("values are not checked at admission: cannot read the chart, will try again",
-				"version", version.Version, "error", got.err.Error())
-		default:
-			s.keep(got)
+		asking = asking || state.Phase == subscription.Asking
+		if got != nil {
+			s.learned[version.Version] = *got
 			known = append(known, got.entry)
 		}
 	}
-	return known, running
+	return known, asking
+}
+
+// chart returns the subscription to the chart of a version.
+func (r *Reconciler) chart(definition *v1alpha1.ApplicationDefinition, s *session, version string) *subscription.Subscription[key, learned] {
+	if s.charts[version] == nil {
+		s.charts[version] = ptr.To(r.charts.New(keyOf(definition, version)))
+	}
+	return s.charts[version]
 }
 
 // sourceOf returns the source of a version's chart, if the schema of its values does not change; nil if it may.
@@ -111,28 +119,8 @@ func (s *session) known(definition *v1alpha1.ApplicationDefinition, version, sou
 	return entry
 }
 
-func (s *session) keep(got learned) {
-	if s.learned == nil {
-		s.learned = map[string]learned{}
-	}
-	s.learned[got.entry.Version] = got
-	delete(s.retries, got.entry.Version)
-}
-
-func (s *session) failed(version, source string, backoff func(int) time.Duration) {
-	if s.retries == nil {
-		s.retries = map[string]retry{}
-	}
-	again := s.retries[version]
-	if again.source != source {
-		again = retry{source: source}
-	}
-	again.Failed(backoff)
-	s.retries[version] = again
-}
-
 // fetch reads the schema of a chart.
-func (r *Reconciler) fetch(ctx context.Context, version string, from *v1alpha1.ApplicationSource) learned {
+func (r *Reconciler) fetch(ctx context.Context, version string, from *v1alpha1.ApplicationSource) (learned, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	get := r.fromGit
@@ -141,9 +129,9 @@ func (r *Reconciler) fetch(ctx context.Context, version string, from *v1alpha1.A
 	}
 	got, err := get(ctx, from)
 	if err != nil {
-		return learned{err: err}
+		return learned{}, err
 	}
-	return read(helm.Schemas(got.Chart), v1alpha1.ValuesSchema{Version: version, Source: identify(from)})
+	return read(helm.Schemas(got.Chart), v1alpha1.ValuesSchema{Version: version, Source: identify(from)}), nil
 }
 
 // fromRepository fetches a chart from a Helm repository or a registry.

@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
@@ -34,10 +35,9 @@ type Reconciler struct {
 	// SystemNamespace holds those, and the ConfigMaps with schemas.
 	SystemNamespace string
 
-	jobs     *reconcile.Jobs[key, learned]
+	charts   *subscription.Pool[key, learned]
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[types.UID, session]
-	kernel   *reconcile.Kernel
 }
 
 // Charts fetches charts.
@@ -56,7 +56,6 @@ type key struct {
 type learned struct {
 	entry  v1alpha1.ValuesSchema
 	packed []byte
-	err    error
 }
 
 // session is what is remembered of a definition between passes.
@@ -65,13 +64,8 @@ type session struct {
 	stored map[string]bool
 	// learned has what is not published yet, by version.
 	learned map[string]learned
-	// retries say when to ask again for a version, and about which source that is.
-	retries map[string]retry
-}
-
-type retry struct {
-	reconcile.Retry
-	source string
+	// charts are asked for the schemas of the versions, by version.
+	charts map[string]*subscription.Subscription[key, learned]
 }
 
 const (
@@ -93,20 +87,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.forget(definition)
 		return ctrl.Result{}, nil
 	}
-	s := r.sessions.Of(definition.UID, func() *session { return &session{} })
+	s := r.sessions.Of(definition.UID, func() *session {
+		return &session{learned: map[string]learned{}, charts: map[string]*subscription.Subscription[key, learned]{}}
+	})
 	if err := r.readStored(ctx, definition, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted, running := r.learn(ctx, definition, s)
-	if running {
-		return ctrl.Result{}, nil // the end of a job enqueues the definition
+	wanted, asking := r.learn(ctx, definition, s)
+	if asking {
+		return ctrl.Result{}, nil // its end enqueues the definition
 	}
 	if err := r.publish(ctx, definition, s, wanted); err != nil {
 		return ctrl.Result{}, err
 	}
 	var due []time.Time
-	for _, again := range s.retries {
-		due = append(due, again.At)
+	for _, chart := range s.charts {
+		due = append(due, chart.State().Due)
 	}
 	return ctrl.Result{RequeueAfter: reconcile.UntilNext(began, due...)}, nil
 }
@@ -114,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // forget drops what is remembered of a definition that goes.
 func (r *Reconciler) forget(definition *v1alpha1.ApplicationDefinition) {
 	for i := range definition.Spec.Versions {
-		r.jobs.Drop(keyOf(definition, definition.Spec.Versions[i].Version))
+		r.charts.Drop(keyOf(definition, definition.Spec.Versions[i].Version))
 	}
 	r.sessions.Drop(definition.UID)
 }
@@ -136,6 +132,6 @@ func (r *Reconciler) publish(ctx context.Context, definition *v1alpha1.Applicati
 	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(definition)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write which schemas are known: %w", err)
 	}
-	s.learned = nil
+	clear(s.learned)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/subscription"
 )
 
 const (
@@ -22,12 +23,13 @@ const (
 
 // SetupWithManager adds the controller to a manager. ctx ends its jobs.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	wake := func(k key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: types.NamespacedName{Name: k.definition}})
 	}
-	r.jobs = reconcile.NewJobs[key, learned](ctx, fetchesPerSource, wake, func(err error) learned { return learned{err: err} })
+	r.charts = subscription.NewPool[key, learned](ctx, subscription.Options[key]{
+		Width: fetchesPerSource, Wake: wake, Backoff: reconcile.NewKernel(minBackoff, maxBackoff).Backoff,
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("valuesschema").
 		For(&v1alpha1.ApplicationDefinition{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -66,3 +66,32 @@ func (e evidence) stripped() bool {
 func (e evidence) lost() bool {
 	return e.live.owner != "" && e.ownUID != "" && e.ownUID == e.live.uid
 }
+
+// fate is what becomes of an object that is no longer wanted.
+type fate int
+
+const (
+	// gone: there is none.
+	gone fate = iota
+	// released: it belongs to another owner or to none, or an annotation keeps it. It stays for good.
+	released
+	// terminating: it is being deleted already.
+	terminating
+	// deleted: it is ours.
+	deleted
+)
+
+// fateOf returns what becomes of an object that is no longer wanted by the owner of a mark. With unkept, the
+// prune annotation does not keep it.
+func fateOf(l *live, mark string, unkept bool) fate {
+	switch {
+	case l == nil:
+		return gone
+	case l.owner != mark, l.keep && !unkept:
+		return released
+	case l.deleting:
+		return terminating
+	default:
+		return deleted
+	}
+}

@@ -33,12 +33,31 @@ type doubts struct {
 // doubt is one such manifest.
 type doubt struct {
 	manifest.Problem
+	// of is what the manifest says of its identity.
+	of manifest.ID
 	// why says what is the matter with it.
 	why string
 }
 
+// doubtsOf returns doubts about what could not be read.
+func doubtsOf(unread []manifest.Problem) *doubts {
+	d := &doubts{named: make(map[string][]doubt)}
+	for _, p := range unread {
+		d.add(p, "which cannot be read, may describe it")
+	}
+	return d
+}
+
+// await adds a manifest of an object whose kind or namespace does not exist: a kind that is not served may be
+// misspelled, and a namespace that does not exist too.
+func (d *doubts) await(p manifest.Problem) {
+	one := doubt{Problem: p, of: p.ID, why: "which waits for its kind or namespace, may replace it"}
+	one.ID = manifest.ID{Name: p.ID.Name}
+	d.named[p.ID.Name] = append(d.named[p.ID.Name], one)
+}
+
 func (d *doubts) add(p manifest.Problem, why string) {
-	one := doubt{Problem: p, why: why}
+	one := doubt{Problem: p, of: p.ID, why: why}
 	switch {
 	case !p.Identifies():
 		d.unidentified = append(d.unidentified, one)
@@ -49,7 +68,8 @@ func (d *doubts) add(p manifest.Problem, why string) {
 	}
 }
 
-// about returns a manifest that may describe an object; nil if there is none.
+// about returns a manifest that may describe an object, apart from those that may describe anything; nil if
+// there is none.
 func (d *doubts) about(id manifest.ID) *doubt {
 	for _, list := range [][]doubt{d.named[id.Name], d.unnamed} {
 		for i := range list {
@@ -66,16 +86,13 @@ func (d *doubt) place() string {
 	if d.File != "" {
 		return manifest.Object{File: d.File, Line: d.Line}.Place()
 	}
-	return d.ID.String()
+	return d.of.String()
 }
 
 // doubts returns what could not be read, and what is not known well enough yet to determine which
-// object it is: a kind that is not served may be misspelled, and a namespace that does not exist too.
+// object it is.
 func (r *run) doubts() *doubts {
-	found := &doubts{named: make(map[string][]doubt)}
-	for _, p := range r.request.Unread {
-		found.add(p, "which cannot be read, may describe it")
-	}
+	found := doubtsOf(r.request.Unread)
 	for _, it := range r.items {
 		if it.problem == nil && !it.waiting {
 			continue
@@ -85,8 +102,8 @@ func (r *run) doubts() *doubts {
 			found.add(p, "which cannot be applied, may describe it")
 		}
 		if it.waiting || it.problem.Reason == ReasonKindNotFound {
-			p.ID = manifest.ID{Name: it.id.Name}
-			found.add(p, "which waits for its kind or namespace, may replace it")
+			p.ID.Name = it.id.Name
+			found.await(p)
 		}
 	}
 	return found
@@ -240,36 +257,41 @@ func findIn(value any, names, found map[string]bool) {
 	}
 }
 
-// MayUse reports whether a live object may need another one, which is not deleted then as long as the
-// live one cannot be changed.
-func MayUse(live *unstructured.Unstructured, used manifest.ID) bool {
-	user, found := manifest.Object{Unstructured: live}.ID(), make(map[string]bool)
-	if !isReferred(used) || !refers(user) || user.Namespace != used.Namespace {
-		return false
-	}
-	find(live, map[string]bool{used.Name: true}, found)
-	return found[used.Name]
-}
-
-// holdFoundations keeps the Namespaces and the CustomResourceDefinitions of what stays for now: deleting
-// them would delete the objects too.
+// holdFoundations keeps the Namespaces and the CustomResourceDefinitions of what stays for now.
 func (r *run) holdFoundations() {
-	spaces, groups := make(map[string]manifest.ID), make(map[string]manifest.ID)
-	for _, id := range r.stuck() {
-		spaces[id.Namespace], groups[id.Group] = id, id
-	}
+	stuck := foundationsOf(r.stuck())
 	r.removals = slices.DeleteFunc(r.removals, func(rm *removal) bool {
-		var stays manifest.ID
-		switch {
-		case rm.isDefinition():
-			_, group, _ := strings.Cut(rm.id.Name, ".")
-			stays = groups[group]
-		case rm.id.GroupVersionKind().GroupKind() == namespaceKind:
-			stays = spaces[rm.id.Name]
-		}
-		if !stays.IsZero() {
+		stays, found := stuck.under(rm.id)
+		if found {
 			r.keep(rm.id, "%s stays for now, and would be deleted with it", stays)
 		}
-		return !stays.IsZero()
+		return found
 	})
 }
+
+// foundations are the Namespaces and the API groups of objects that stay, by name: deleting a Namespace, or a
+// CustomResourceDefinition of the group, would delete the object too.
+type foundations struct{ spaces, groups map[string]manifest.ID }
+
+func foundationsOf(stay []manifest.ID) foundations {
+	f := foundations{spaces: make(map[string]manifest.ID), groups: make(map[string]manifest.ID)}
+	for _, id := range stay {
+		f.spaces[id.Namespace], f.groups[id.Group] = id, id
+	}
+	return f
+}
+
+// under returns an object that would be deleted with another one.
+func (f foundations) under(id manifest.ID) (stays manifest.ID, found bool) {
+	switch {
+	case isDefinition(id):
+		_, group, _ := strings.Cut(id.Name, ".")
+		stays, found = f.groups[group]
+	case id.GroupVersionKind().GroupKind() == namespaceKind:
+		stays, found = f.spaces[id.Name]
+	}
+	return stays, found
+}
+
+// isDefinition reports whether an object defines a kind.
+func isDefinition(id manifest.ID) bool { return id.Group == crdKind.Group && id.Kind == crdKind.Kind }

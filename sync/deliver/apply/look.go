@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 const (
@@ -35,17 +36,25 @@ func (s *sight) found(object metav1.Object) {
 // lookUp reads one object. If that fails, it records why and returns false: an object whose state
 // is not known is not written.
 func (r *run) lookUp(ctx context.Context, it *item) bool {
-	object, err := r.client(it.kind, it.id).Get(ctx, it.id.Name, metav1.GetOptions{})
+	err := r.read(ctx, it.kind, it.id, &it.sight)
+	if err != nil {
+		r.refused(ctx, it, err)
+	}
+	return err == nil
+}
+
+// read reads one object.
+func (r *run) read(ctx context.Context, k *kind, id manifest.ID, s *sight) error {
+	object, err := r.client(k, id).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		it.sight.found(object)
+		s.found(object)
 	case apierrors.IsNotFound(err) && !watch.IsKindNotFound(err):
-		it.sight.found(nil)
+		s.found(nil)
 	default:
-		r.refused(ctx, it, err)
-		return false
+		return err
 	}
-	return true
+	return nil
 }
 
 // scopeKey is a kind in a namespace.

@@ -78,7 +78,7 @@ func observe(object metav1.Object, full bool) *observed {
 		stamp:    digestOf(append(fields[:], strings.Join(times, " ")...)),
 		keeper:   KeeperOf(object),
 		deleting: object.GetDeletionTimestamp() != nil,
-		keep:     Keeps(object),
+		keep:     keeps(object),
 		heldBy:   heldBy(object),
 	}
 	if u, ok := object.(*unstructured.Unstructured); ok && full {
@@ -93,10 +93,10 @@ func observe(object metav1.Object, full bool) *observed {
 // pruneDisabled is the value of the prune annotation that keeps an object.
 const pruneDisabled = "disabled"
 
-// Keeps reports whether a live object has the prune annotation that keeps it, and got it from a manifest
+// keeps reports whether a live object has the prune annotation that keeps it, and got it from a manifest
 // that Waybill applied: another user who may edit the object does not decide what happens to an object
 // that has left its source.
-func Keeps(object metav1.Object) bool {
+func keeps(object metav1.Object) bool {
 	if object.GetAnnotations()[v1alpha1.PruneAnnotation] != pruneDisabled {
 		return false
 	}

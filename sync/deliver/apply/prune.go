@@ -52,11 +52,6 @@ func (rm *removal) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: rm.id.Namespace, Name: rm.id.Name}
 }
 
-// isDefinition reports whether the object defines a kind.
-func (rm *removal) isDefinition() bool {
-	return rm.id.Group == crdKind.Group && rm.id.Kind == crdKind.Kind
-}
-
 func (rm *removal) refuse(reason, message string) {
 	rm.problem = &manifest.Problem{ID: rm.id, Removal: true, Reason: reason, Message: message}
 }
@@ -108,7 +103,7 @@ func (r *run) keepDefinitions() {
 		}
 	}
 	for _, rm := range r.removals {
-		if rm.isDefinition() && kept[rm.id.Name] {
+		if isDefinition(rm.id) && kept[rm.id.Name] {
 			rm.done, rm.action, rm.problem = true, Released, nil
 		}
 	}
@@ -174,18 +169,20 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 			return
 		}
 		live := rm.sight.live
-		switch {
-		case live == nil:
+		switch fateOf(live, r.holder.mark, r.unkept[rm.id.Key()]) {
+		case gone:
 			rm.done = true
 			return
-		case live.owner != r.holder.mark || live.keep && !r.unkept[rm.id.Key()]:
+		case released:
 			rm.done, rm.action = true, Released
 			return
-		case live.deleting:
+		case terminating:
 			r.awaitRemoval(rm)
 			return
-		case r.awaitsRollback(ctx, rm):
-			return
+		case deleted:
+			if r.awaitsRollback(ctx, rm) {
+				return
+			}
 		}
 		err := r.delete(ctx, rm)
 		if err == nil {
@@ -217,17 +214,11 @@ func mayHaveChanged(err error) bool {
 // lookUpRemoval reads an object that no watch shows: it may have lost its label. It returns false
 // if that fails.
 func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
-	object, err := r.client(rm.kind, rm.id).Get(ctx, rm.id.Name, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		rm.sight.found(object)
-	case apierrors.IsNotFound(err) && !watch.IsKindNotFound(err):
-		rm.sight.found(nil)
-	default:
+	err := r.read(ctx, rm.kind, rm.id, &rm.sight)
+	if err != nil {
 		r.notRemoved(ctx, rm, err)
-		return false
 	}
-	return true
+	return err == nil
 }
 
 // maxLooks is how often an object that has changed since a watch saw it is read again.

@@ -165,7 +165,7 @@ func Recreates(live, wanted *unstructured.Unstructured, force bool, err error) b
 	if value, found := annotations[v1alpha1.ForceAnnotation]; found {
 		asked = value
 	}
-	return forcingOf(asked, force).forces(kind) && isImmutableError(err) && !Keeps(live) && annotations[v1alpha1.PruneAnnotation] != pruneDisabled &&
+	return forcingOf(asked, force).forces(kind) && isImmutableError(err) && !keeps(live) && annotations[v1alpha1.PruneAnnotation] != pruneDisabled &&
 		(kind != statefulSetKind || lossOf(live.Object, wanted.Object) == "")
 }
 

@@ -139,7 +139,7 @@ func (r *run) discovered(ctx context.Context, kind schema.GroupKind) (bool, erro
 func (r *run) rankRemovals() {
 	defined := make(map[string]bool)
 	for _, rm := range r.removals {
-		if rm.isDefinition() {
+		if isDefinition(rm.id) {
 			_, group, _ := strings.Cut(rm.id.Name, ".") // `<plural>.<group>`, always
 			defined[group] = true
 		}

@@ -60,13 +60,13 @@ func ownersOf(live *unstructured.Unstructured, manager string) (owners, error) {
 		if *to == nil {
 			*to = fields{}
 		}
-		unite(*to, set)
+		Unite(*to, set)
 	}
 	return o, nil
 }
 
-// unite adds the fields in more to those in all.
-func unite(all, more map[string]any) {
+// Unite adds the fields in more to those in all. Both are in the format FieldsV1.
+func Unite(all, more map[string]any) {
 	for key, value := range more {
 		known, ok := all[key].(map[string]any)
 		set, isMap := value.(map[string]any)
@@ -74,7 +74,7 @@ func unite(all, more map[string]any) {
 			all[key] = value
 			continue
 		}
-		unite(known, set)
+		Unite(known, set)
 	}
 }
 

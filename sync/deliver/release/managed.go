@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/deliver/ignore"
 )
 
 // helmManager is the field manager of the helm command.
@@ -28,9 +29,9 @@ func setByHelm(o, live *unstructured.Unstructured) (map[string]any, error) {
 		}
 		helms := entry.Manager == helmManager || entry.Manager == v1alpha1.HelmFieldManager
 		if helms && entry.Subresource == "" {
-			unite(byHelm, set)
+			ignore.Unite(byHelm, set)
 		} else {
-			unite(byOthers, set)
+			ignore.Unite(byOthers, set)
 		}
 	}
 	return mapWithin(o.Object, managed{byHelm: byHelm, byOthers: byOthers}), nil
@@ -45,19 +46,6 @@ func (m managed) at(key string) (managed, bool) {
 	byHelm, ok := m.byHelm[key].(map[string]any)
 	byOthers, _ := m.byOthers[key].(map[string]any)
 	return managed{byHelm: byHelm, byOthers: byOthers}, ok
-}
-
-// unite adds the fields in more to those in all. Both are in the format FieldsV1.
-func unite(all, more map[string]any) {
-	for key, value := range more {
-		known, ok := all[key].(map[string]any)
-		set, isMap := value.(map[string]any)
-		if !ok || !isMap {
-			all[key] = value
-			continue
-		}
-		unite(known, set)
-	}
 }
 
 // Prefixes of the keys in the format FieldsV1: of a field, of a list item by its keys, and of one by

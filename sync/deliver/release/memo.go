@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 const (
@@ -29,18 +29,15 @@ const (
 // the texts that were used last, and all of them only while releases are being made: manifests contain Secrets.
 type Memo struct {
 	making singleflight.Group
-
-	mu     sync.Mutex
-	texts  *lru.Cache
-	bytes  int
+	texts  *keyed.Recent[memoKey, string]
+	// forget ends what is kept when nothing was added for memoTime.
 	forget *time.Timer
 }
 
 // NewMemo returns a Memo that remembers nothing yet. It is safe for concurrent use.
 func NewMemo() *Memo {
-	m := &Memo{}
-	m.texts = lru.NewWithEvictionFunc(0, func(_ lru.Key, text any) { m.bytes -= len(text.(string)) })
-	return m
+	texts := keyed.NewRecent[memoKey, string](memoBytes)
+	return &Memo{texts: texts, forget: time.AfterFunc(memoTime, texts.Clear)}
 }
 
 // memoKey identifies what a text was made of.
@@ -54,46 +51,19 @@ func memoKeyOf(parts ...string) memoKey {
 	return memoKey(sum.Sum(nil))
 }
 
-// get returns what was made of something; false if that is not known, or no longer.
-func (m *Memo) get(key memoKey) (string, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	text, ok := m.texts.Get(key)
-	if !ok {
-		return "", false
-	}
-	return text.(string), true
-}
-
 // put remembers what was made of something, unless that is large.
 func (m *Memo) put(key memoKey, text string) {
 	if len(text) > memoText {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.texts.Remove(key) // to count it once
-	m.texts.Add(key, text)
-	for m.bytes += len(text); m.bytes > memoBytes; {
-		m.texts.RemoveOldest()
-	}
-	if m.forget == nil {
-		m.forget = time.AfterFunc(memoTime, m.clear)
-	} else {
-		m.forget.Reset(memoTime)
-	}
-}
-
-func (m *Memo) clear() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.texts.Clear()
+	m.texts.Put(key, text, int64(len(text)))
+	m.forget.Reset(memoTime)
 }
 
 // of returns what do makes of something, or has made of it before. Who asks for the same at the same time
 // waits for the first. An error is not remembered.
 func (m *Memo) of(key memoKey, do func() (string, error)) (string, error) {
-	if known, ok := m.get(key); ok {
+	if known, ok := m.texts.Lookup(key); ok {
 		return known, nil
 	}
 	made, err, _ := m.making.Do(string(key[:]), func() (any, error) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,7 +52,7 @@ func TestMemo_readsTheSameInJSON(t *testing.T) {
 func TestMemo_isBounded(t *testing.T) {
 	m := NewMemo()
 	m.put(memoKeyOf("large"), strings.Repeat("x", memoText+1))
-	_, known := m.get(memoKeyOf("large"))
+	_, known := m.texts.Lookup(memoKeyOf("large"))
 	assert.False(t, known, "one text must not take the place of all others")
 
 	some := strings.Repeat("x", memoText)
@@ -59,18 +60,16 @@ func TestMemo_isBounded(t *testing.T) {
 		m.put(memoKeyOf(strings.Repeat("a", i)), some)
 	}
 	m.put(memoKeyOf("aa"), some)
-	_, known = m.get(memoKeyOf(""))
+	_, known = m.texts.Lookup(memoKeyOf(""))
 	require.True(t, known, "everything has room, and nothing is counted twice")
 	m.put(memoKeyOf("one more"), some)
-	assert.Equal(t, memoBytes, m.bytes)
-	_, known = m.get(memoKeyOf("a"))
+	_, known = m.texts.Lookup(memoKeyOf("a"))
 	assert.False(t, known, "what was used least recently makes room")
-	_, known = m.get(memoKeyOf(""))
+	_, known = m.texts.Lookup(memoKeyOf(""))
 	assert.True(t, known)
 
-	m.clear()
-	assert.Zero(t, m.bytes)
-	assert.Zero(t, m.texts.Len())
+	m.forget.Reset(0)
+	require.Eventually(t, func() bool { return m.texts.Len() == 0 }, time.Minute, time.Millisecond, "nothing is kept once no release is made")
 }
 
 func TestMemoKey_tellsPartsApart(t *testing.T) {

@@ -174,23 +174,16 @@ func (b *Builder) with(ctx context.Context, p *process, t task) (err error) {
 // hurry gives a task up when it is not quick, and as many others are not. The returned function ends
 // that.
 func (b *Builder) hurry(whom string, giveUp context.CancelCauseFunc) (done func()) {
-	var mu sync.Mutex
-	held, ended := false, false
+	acquired := make(chan bool, 1)
 	timer := time.AfterFunc(b.quick, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if ended {
-			return
-		}
-		if held = b.long.TryAcquire(whom); !held {
+		held := b.long.TryAcquire(whom)
+		if !held {
 			giveUp(errCrowded)
 		}
+		acquired <- held
 	})
 	return func() {
-		timer.Stop()
-		mu.Lock()
-		defer mu.Unlock()
-		if ended = true; held {
+		if begun := !timer.Stop(); begun && <-acquired {
 			b.long.Release(whom)
 		}
 	}

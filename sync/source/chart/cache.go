@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"helm.sh/helm/v3/pkg/chart"
 
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/source/address"
 )
 
@@ -34,11 +35,11 @@ type Cache struct {
 	parsing   chan struct{}
 
 	// charts holds charts by digest, and the digests of directories by revision and path.
-	charts *lru[string, *Chart]
-	trees  *lru[string, string]
+	charts *keyed.Recent[string, *Chart]
+	trees  *keyed.Recent[string, string]
 	// indexes holds indexes by the hash of their content, and where each was found.
-	indexes      *lru[[sha256.Size]byte, *index]
-	indexSources *lru[string, indexSource]
+	indexes      *keyed.Recent[[sha256.Size]byte, *index]
+	indexSources *keyed.Recent[string, indexSource]
 
 	fetchFlight, chartFlight, indexFlight singleflight.Group
 }
@@ -75,10 +76,10 @@ func NewCache(dir string, opts ...Option) (*Cache, error) {
 	if c.store, err = openStore(dir, c.limits.DiskBytes); err != nil {
 		return nil, fmt.Errorf("open chart cache: %w", err)
 	}
-	c.charts = newLRU[string, *Chart](c.limits.MemoryBytes)
-	c.indexes = newLRU[[sha256.Size]byte, *index](c.limits.IndexMemoryBytes)
-	c.indexSources = newLRU[string, indexSource](maxIndexSources)
-	c.trees = newLRU[string, string](maxTrees)
+	c.charts = keyed.NewRecent[string, *Chart](c.limits.MemoryBytes)
+	c.indexes = keyed.NewRecent[[sha256.Size]byte, *index](c.limits.IndexMemoryBytes)
+	c.indexSources = keyed.NewRecent[string, indexSource](maxIndexSources)
+	c.trees = keyed.NewRecent[string, string](maxTrees)
 	return c, nil
 }
 
@@ -133,7 +134,7 @@ func (c *Cache) download(ctx context.Context, ref Reference, cred Credentials) (
 // load parses the archive with that digest once for all callers.
 func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
 	return once(ctx, &c.chartFlight, digest, func(ctx context.Context) (*Chart, error) {
-		if known, ok := c.charts.get(digest); ok {
+		if known, ok := c.charts.Lookup(digest); ok {
 			return known, nil
 		}
 		parsed, size, err := c.parseArchive(ctx, digest, newBudget(c.limits))
@@ -144,7 +145,7 @@ func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
 			return nil, err
 		}
 		loaded := &Chart{Chart: parsed, Digest: digest, size: size}
-		c.charts.add(digest, loaded, size)
+		c.charts.Put(digest, loaded, size)
 		return loaded, nil
 	})
 }

@@ -129,32 +129,10 @@ func (c *Cache) resolve(ctx context.Context, ref Reference, cred Credentials) (R
 	if _, err := semver.StrictNewVersion(strings.TrimPrefix(ref.Version, "v")); err == nil {
 		return ref, nil
 	}
-	versions, err := c.versions(ctx, ref, cred)
+	versions, err := c.listed(ctx, ref, cred)
 	if err != nil {
 		return ref, err
 	}
 	ref.Version, err = newestMatch(ref.Name, ref.Version, versions)
 	return ref, err
-}
-
-// versions asks a repository for the current versions of a chart.
-func (c *Cache) versions(ctx context.Context, ref Reference, cred Credentials) ([]string, error) {
-	if ref.isOCI() {
-		address := ref.URL + "/" + ref.Name
-		repo, s, err := c.openRegistry(ctx, address, cred)
-		if err != nil {
-			return nil, err
-		}
-		defer s.close()
-		return c.listVersions(ctx, repo, address)
-	}
-	idx, _, err := c.index(ctx, ref.URL, cred, true)
-	if err != nil {
-		return nil, err
-	}
-	versions := make([]string, 0, len(idx.charts[ref.Name]))
-	for _, rel := range idx.charts[ref.Name] {
-		versions = append(versions, rel.version)
-	}
-	return versions, nil
 }

@@ -110,11 +110,11 @@ func (c *Cache) index(ctx context.Context, repository string, cred Credentials, 
 }
 
 func (c *Cache) rememberedIndex(key string) (*index, bool) {
-	source, ok := c.indexSources.get(key)
+	source, ok := c.indexSources.Lookup(key)
 	if !ok {
 		return nil, false
 	}
-	return c.indexes.get(source.digest)
+	return c.indexes.Lookup(source.digest)
 }
 
 // fetchIndex requests an index, conditional on the one we have, and parses the answer unless its
@@ -132,7 +132,7 @@ func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Cre
 	defer s.close()
 	header := http.Header{}
 	known, remembered := c.rememberedIndex(key)
-	if source, _ := c.indexSources.get(key); remembered {
+	if source, _ := c.indexSources.Lookup(key); remembered {
 		setIfAny(header, "If-None-Match", source.etag)
 		setIfAny(header, "If-Modified-Since", source.lastModified)
 	}
@@ -157,7 +157,7 @@ func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Cre
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	c.indexSources.add(key, indexSource{digest, resp.Header.Get("ETag"), lastModified(resp.Header)}, 1)
+	c.indexSources.Put(key, indexSource{digest, resp.Header.Get("ETag"), lastModified(resp.Header)}, 1)
 	return idx, nil
 }
 
@@ -184,14 +184,14 @@ func (c *Cache) parsedIndex(ctx context.Context, doc io.ReadSeeker, digest [sha2
 		return nil, fmt.Errorf("wait for other repository indexes: %w", ctx.Err())
 	}
 	defer func() { <-c.parsing }()
-	if idx, ok := c.indexes.get(digest); ok {
+	if idx, ok := c.indexes.Lookup(digest); ok {
 		return idx, nil
 	}
 	idx, err := parseIndex(doc, c.limits)
 	if err != nil {
 		return nil, err
 	}
-	c.indexes.add(digest, idx, idx.cost)
+	c.indexes.Put(digest, idx, idx.cost)
 	return idx, nil
 }
 

@@ -52,8 +52,8 @@ func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart
 	}
 	key := c.store.key("tree", tree.Revision+"\n"+dir, cred)
 	return once(ctx, &c.chartFlight, key, func(ctx context.Context) (*Chart, error) {
-		if digest, ok := c.trees.get(key); ok {
-			if known, ok := c.charts.get(digest); ok {
+		if digest, ok := c.trees.Lookup(key); ok {
+			if known, ok := c.charts.Lookup(digest); ok {
 				return known, nil
 			}
 		}
@@ -62,11 +62,11 @@ func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart
 			return nil, err
 		}
 		// Most commits do not change most charts: unchanged ones are shared.
-		if known, ok := c.charts.get(loaded.Digest); ok {
+		if known, ok := c.charts.Lookup(loaded.Digest); ok {
 			loaded = known
 		}
-		c.charts.add(loaded.Digest, loaded, loaded.size)
-		c.trees.add(key, loaded.Digest, 1)
+		c.charts.Put(loaded.Digest, loaded, loaded.size)
+		c.trees.Put(key, loaded.Digest, 1)
 		return loaded, nil
 	})
 }
