@@ -51,17 +51,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
-	a := &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
-		if orphans {
-			return d.unname(ctx, p, acted{inventory: p.inventory})
-		}
-		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
-		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[app.Method].uninstall(ctx, p) })
-		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
-			got.err = stuck(got.err)
-		}
-		return got
-	}}
+	a := d.uninstallation(app.Method, orphans)
 	if running := s.session.running; running != nil && running.kind != uninstall {
 		running.abandon()
 		begun := *running
@@ -85,6 +75,21 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 		return reconcile.Outcome{Released: true}, nil
 	}
 	return reconcile.Outcome{}, d.remaining(s)
+}
+
+// uninstallation returns the action that removes what was installed by a method, or leaves it.
+func (d *driver) uninstallation(method v1alpha1.Method, orphans bool) *action {
+	return &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
+		if orphans {
+			return d.unname(ctx, p, acted{inventory: p.inventory})
+		}
+		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
+		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[method].uninstall(ctx, p) })
+		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
+			got.err = stuck(got.err)
+		}
+		return got
+	}}
 }
 
 // orphans reports whether what is installed is to stay: the policy says so, and the definition, as it was
