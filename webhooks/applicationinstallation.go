@@ -94,7 +94,7 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(append(wanted, snapshots...))); err != nil {
 		return nil, err
 	}
-	missing, err := i.reviewSpec(ctx, obj, def)
+	missing, err := i.reviewSpec(ctx, obj, old, def)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +117,19 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
 }
 
-// reviewSpec checks the account and the order by the definition, which is nil if
+// reviewSpec checks the account, the deletion policy and the order by the definition, which is nil if
 // it is not known, and by other installations.
 func (i *applicationInstallations) reviewSpec(
-	ctx context.Context, obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition,
+	ctx context.Context, obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition,
 ) (admission.Warnings, error) {
 	var errs field.ErrorList
-	if def != nil {
-		errs = validation.ValidateInstallationAccount(obj, def, i.defaultAccount)
-	}
 	missing, refused := i.order.reviewInstallation(ctx, obj, def)
+	if def != nil {
+		errs = append(validation.ValidateInstallationAccount(obj, def, i.defaultAccount), validation.ValidateInstallationDeletionPolicy(obj, old, def)...)
+		if warning := validation.OrphanForbiddenWarning(obj, def); warning != "" {
+			missing = append(missing, warning)
+		}
+	}
 	if refused != nil {
 		errs = append(errs, refused)
 	}

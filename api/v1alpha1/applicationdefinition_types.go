@@ -96,6 +96,12 @@ type ApplicationDefinitionSpec struct {
 	// +optional
 	AllowLookup bool `json:"allowLookup,omitempty"`
 
+	// ForbidOrphan refuses deletionPolicy Orphan of installations: with it, a user of a cluster keeps what
+	// is installed, and the rights that it was installed with, when the installation is deleted. Default:
+	// false. Orphan is always refused while enforced is set.
+	// +optional
+	ForbidOrphan bool `json:"forbidOrphan,omitempty"`
+
 	// ClusterSelector selects the KubernetesClusters that the definition is offered to: those of the hub,
 	// and those of each seed. A seed itself gets every definition. Default: every cluster.
 	// +optional
@@ -364,6 +370,9 @@ func bareVersion(version string) string {
 
 // IsProvided reports whether clusters are given an installation of the definition, by default or enforced.
 func (d *ApplicationDefinition) IsProvided() bool { return d.Spec.Default || d.Spec.Enforced }
+
+// ForbidsOrphan reports whether installations of the definition must not have deletionPolicy Orphan.
+func (d *ApplicationDefinition) ForbidsOrphan() bool { return d.Spec.ForbidOrphan || d.Spec.Enforced }
 
 // IsCopy reports whether this is a copy of a hub's definition, in a user cluster or in a seed. It is
 // changed in the hub alone.

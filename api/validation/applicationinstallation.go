@@ -104,6 +104,35 @@ func ValidateInstallationAccount(obj *v1alpha1.ApplicationInstallation, def *v1a
 		"definition "+strconv.Quote(def.Name)+" requires one: name a ServiceAccount of the installation's namespace that may write what is installed")}
 }
 
+// ValidateInstallationDeletionPolicy returns what is wrong with the deletionPolicy of an installation: its
+// definition may forbid Orphan. One that old has already stays valid, and is not heeded: see
+// OrphanForbiddenWarning.
+func ValidateInstallationDeletionPolicy(obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) field.ErrorList {
+	had := old != nil && old.Spec.DeletionPolicy == v1alpha1.InstallationOrphan
+	if obj.Spec.DeletionPolicy != v1alpha1.InstallationOrphan || had || !def.ForbidsOrphan() {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath.Child("deletionPolicy"),
+		forbidsOrphan(def)+": leave the field out, and what is installed is uninstalled with the installation")}
+}
+
+// OrphanForbiddenWarning says that deletionPolicy Orphan of an installation is not heeded, because its
+// definition forbids it; empty if it is, or is not set.
+func OrphanForbiddenWarning(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) string {
+	if obj.Spec.DeletionPolicy != v1alpha1.InstallationOrphan || !def.ForbidsOrphan() {
+		return ""
+	}
+	return specPath.Child("deletionPolicy").String() + ": " + forbidsOrphan(def) + ": what is installed is uninstalled with the installation"
+}
+
+func forbidsOrphan(def *v1alpha1.ApplicationDefinition) string {
+	why := "spec.forbidOrphan"
+	if !def.Spec.ForbidOrphan {
+		why = "spec.enforced"
+	}
+	return "ApplicationDefinition " + strconv.Quote(def.Name) + " forbids Orphan (" + why + ")"
+}
+
 // Withdrawn reports whether an installation is to be uninstalled because what it installs was removed
 // by force: its definition is being deleted, or does not offer the installed version any more. A
 // version that was never installed may still come.

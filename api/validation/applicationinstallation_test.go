@@ -235,3 +235,37 @@ func TestValidateInstallationAccount(t *testing.T) {
 	inst.Spec.ServiceAccountName = "deployer"
 	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, ""))
 }
+
+// K52
+func TestValidateInstallationDeletionPolicy(t *testing.T) {
+	forbidden := field.ErrorList{field.Forbidden(field.NewPath("spec", "deletionPolicy"), "")}
+	for name, tc := range map[string]struct {
+		reason   string
+		forbid   bool
+		enforced bool
+		is, was  v1alpha1.InstallationDeletionPolicy
+		want     field.ErrorList
+		warned   string
+	}{
+		"allowed":       {reason: "the default", is: v1alpha1.InstallationOrphan},
+		"uninstalled":   {reason: "nothing is left", forbid: true, is: v1alpha1.InstallationDelete, was: v1alpha1.InstallationOrphan},
+		"left out":      {reason: "nothing is left", forbid: true},
+		"forbidden":     {reason: "by the field", forbid: true, is: v1alpha1.InstallationOrphan, want: forbidden, warned: "(spec.forbidOrphan)"},
+		"enforced":      {reason: "what is enforced is not for users to keep", enforced: true, is: v1alpha1.InstallationOrphan, want: forbidden, warned: "(spec.enforced)"},
+		"as it was":     {reason: "nothing else could be changed any more", forbid: true, is: v1alpha1.InstallationOrphan, was: v1alpha1.InstallationOrphan, warned: "(spec.forbidOrphan)"},
+		"not as it was": {reason: "a user sets it", forbid: true, is: v1alpha1.InstallationOrphan, was: v1alpha1.InstallationDelete, want: forbidden, warned: "(spec.forbidOrphan)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			def, inst, old := &v1alpha1.ApplicationDefinition{}, installation(nil), installation(nil)
+			def.Spec.ForbidOrphan, def.Spec.Enforced = tc.forbid, tc.enforced
+			inst.Spec.DeletionPolicy, old.Spec.DeletionPolicy = tc.is, tc.was
+			assertErrors(t, tc.want, validation.ValidateInstallationDeletionPolicy(inst, old, def), tc.reason)
+			warning := validation.OrphanForbiddenWarning(inst, def)
+			assert.Equal(t, tc.warned == "", warning == "", warning)
+			assert.Contains(t, warning, tc.warned)
+			if tc.was == "" {
+				assertErrors(t, tc.want, validation.ValidateInstallationDeletionPolicy(inst, nil, def), tc.reason)
+			}
+		})
+	}
+}

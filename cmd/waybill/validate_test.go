@@ -120,6 +120,29 @@ func TestValidate_duplicatesOfAKustomization(t *testing.T) {
 	assert.Regexp(t, `settings.yaml:1: ConfigMap settings: the same object is in \S+/sub`, got.out, "it is made from no file")
 }
 
+// K52: what a definition forbids is refused before a commit, in the words of admission.
+func TestValidate_orphan(t *testing.T) {
+	const objects = `
+apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationDefinition
+metadata: {name: web}
+spec:
+  forbidOrphan: true
+  versions: [{version: 1.0.0, template: {source: {helm: {url: "https://charts.example.com", chartName: web, chartVersion: 1.0.0}}}}]
+---
+apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationInstallation
+metadata: {name: web, namespace: team-a}
+spec:
+  applicationRef: {name: web, version: 1.0.0}
+  deletionPolicy: Orphan
+`
+	got := waybillWith(t, objects, "validate", "-")
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, `ApplicationInstallation team-a/web: spec.deletionPolicy: Forbidden: ApplicationDefinition "web" forbids Orphan (spec.forbidOrphan): leave the field out`)
+	assert.Equal(t, 1, strings.Count(got.out, "\n"), got.out)
+}
+
 // K48: values are checked against the schemas of charts that are at hand, by the rules of admission.
 func TestValidate_values(t *testing.T) {
 	const catalog, charts = "../../examples/catalog", "https://charts.example.com=../../examples/charts"

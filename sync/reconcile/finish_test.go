@@ -99,6 +99,24 @@ func TestFinish_turnsOutcomesIntoConditions(t *testing.T) {
 	}
 }
 
+// A pass that is not done may mark what still holds: that it holds in the new generation, too, is written
+// along with what the pass comes to.
+func TestFinish_pendingWritesNoNewGenerationAlone(t *testing.T) {
+	gs := newGitSync()
+	conditions.MarkTrue(gs, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "applied")
+	gs.Generation++
+	w := newWorld(t, gs)
+	for what, writes := range map[string]int{"applied": 0, "applied more": 1} {
+		w.writes = 0
+		obj := w.get(t)
+		pass := w.begin(obj)
+		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", what)
+		_, err := pass.Finish(t.Context(), reconcile.Outcome{Pending: true}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, writes, w.writes, what)
+	}
+}
+
 func TestFinish_writesNothingWhenNothingChanged(t *testing.T) {
 	w := newWorld(t, newGitSync())
 	for range 3 {

@@ -53,3 +53,16 @@ func foldMessages(before, obj Object) {
 		}
 	}
 }
+
+// keepGenerations has conditions that say the same as in before say it of the same generation: a pass that
+// is not done says nothing new, and that alone is not worth a write.
+func keepGenerations(before, obj Object) {
+	conditions := obj.GetConditions()
+	for i := range conditions {
+		c := &conditions[i]
+		was := meta.FindStatusCondition(before.GetConditions(), c.Type)
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Message == c.Message {
+			c.ObservedGeneration = was.ObservedGeneration
+		}
+	}
+}

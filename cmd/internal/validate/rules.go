@@ -74,6 +74,7 @@ func checkInstallation(o *v1alpha1.ApplicationInstallation, known catalog) (fiel
 		return errs, warnings
 	}
 	errs = append(errs, validation.ValidateInstallationVersion(o, definition)...)
+	errs = append(errs, validation.ValidateInstallationDeletionPolicy(o, nil, definition)...)
 	invalid, unchecked := known.checkValues(o, definition)
 	return append(errs, invalid...), append(warnings, unchecked...)
 }

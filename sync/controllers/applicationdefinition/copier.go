@@ -95,6 +95,8 @@ func (c *copier) keep(ctx context.Context, name string) (got progress, err error
 		if err = c.apply(ctx, name, offered, true); err == nil && offered.going {
 			c.Add(name) // what is left to do is to delete it
 		}
+	case report:
+		err = c.report(ctx, live, offered)
 	case drop:
 		return got, c.delete(ctx, live)
 	case yield:

@@ -135,16 +135,23 @@ func (c *copier) apply(ctx context.Context, name string, offered *form, force bo
 	case err != nil:
 		return fmt.Errorf("write the copy: %w", err)
 	}
-	if err := c.putSchemas(ctx, written, offered); err != nil {
+	return c.report(ctx, written, offered)
+}
+
+// report writes what goes with a copy that is as it should be: the schemas of its values, and its status.
+func (c *copier) report(ctx context.Context, copied *metav1.PartialObjectMetadata, offered *form) error {
+	if err := c.putSchemas(ctx, copied, offered); err != nil {
 		return err
 	}
-	if options.Force = ptr.To(true); offered.statusBody != nil {
-		written, err = c.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
+	written := copied
+	if offered.statusBody != nil {
+		options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(true)}
+		var err error
+		if written, err = c.copies.Patch(ctx, copied.Name, types.ApplyPatchType, offered.statusBody, options, "status"); err != nil {
+			return fmt.Errorf("write the status of the copy: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("write the status of the copy: %w", err)
-	}
-	c.known.Put(name, c.known.Get(name).next(written, offered, c.r.kernel.Backoff))
+	c.known.Put(copied.Name, c.known.Get(copied.Name).next(written, offered, c.r.kernel.Backoff))
 	return nil
 }
 

@@ -22,6 +22,8 @@ const (
 	create
 	// put: the copy is not, or may not be, as it should be.
 	put
+	// report: the copy is as it should be, except for its status.
+	report
 	// drop: the copy should not be there.
 	drop
 	// yield: there is a definition of that name that is not ours.
@@ -37,6 +39,8 @@ type verified struct {
 	generation int64
 	// hash of the offer that it is equal to; empty if it is equal to none.
 	hash string
+	// bodyHash is that of the body that was written; empty if it was read.
+	bodyHash string
 	// at is when it was written; zero if it was read.
 	at time.Time
 	// rewritten is true if the cluster's admission changed labels or annotations. They are not
@@ -58,7 +62,7 @@ func (v verified) pause(offered *form) time.Duration {
 func (v verified) next(written *metav1.PartialObjectMetadata, offered *form, backoff func(failures int) time.Duration) verified {
 	n := verified{
 		uid: written.UID, version: written.ResourceVersion, generation: written.Generation,
-		hash: offered.hash, at: time.Now(),
+		hash: offered.hash, bodyHash: offered.bodyHash, at: time.Now(),
 		rewritten: !contains(written.Labels, offered.labels) || !contains(written.Annotations, offered.annotations),
 	}
 	if v.hash == offered.hash {
@@ -91,12 +95,14 @@ func decide(offered *form, live *metav1.PartialObjectMetadata, last verified, hu
 			return put // our mark was removed from our copy, or it becomes our copy
 		}
 		return yield
-	case last.uid != live.UID || last.generation != live.Generation || last.hash != offered.hash:
+	case last.uid != live.UID || last.generation != live.Generation || last.hash != offered.hash && last.bodyHash != offered.bodyHash:
 		return put
 	case !last.rewritten && (!contains(live.Labels, offered.labels) || !contains(live.Annotations, offered.annotations)):
 		return put
 	case offered.forced != live.Annotations[v1alpha1.ForceRemoveAnnotation]:
 		return put // a value of another writer would remove versions that are in use
+	case last.hash != offered.hash:
+		return report
 	case offered.going && live.DeletionTimestamp.IsZero():
 		return drop // only now that it has force-remove, if it is to go by force
 	}

@@ -45,6 +45,8 @@ func TestDecide(t *testing.T) {
 	newer, older := written, current
 	newer.version = "31"
 	older.hash = "another"
+	unreported := older
+	unreported.bodyHash = offered.bodyHash
 	rewritten := current
 	rewritten.rewritten = true
 	long := newer
@@ -62,9 +64,11 @@ func TestDecide(t *testing.T) {
 		"Absent":         {"there is none yet", offered, nil, verified{}, create},
 		"Unverified":     {"it may have been edited while nobody watched", offered, liveCopy(), verified{}, put},
 		"OfferChanged":   {"the hub offers something else", offered, liveCopy(), older, put},
+		"StatusChanged":  {"the schemas of its values have become known", offered, liveCopy(), unreported, report},
 		"Edited":         {"an edit of the spec raises the generation", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Generation = 4 }), current, put},
 		"Replaced":       {"another object of that name, with our mark", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.UID = "v" }), current, put},
 		"LabelTaken":     {"a label of the original is gone", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Labels = nil }), current, put},
+		"LabelTakenToo":  {"it is not as it should be, nor is its status", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Labels = nil }), unreported, put},
 		"LabelRewritten": {"admission took it off our own write", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Labels = nil }), rewritten, nothing},
 		"MarkTaken":      {"it is the object that we wrote", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Annotations = nil }), current, put},
 		"Foreign":        {"it was never ours", offered, liveCopy(foreign), verified{}, yield},

@@ -38,8 +38,8 @@ type form struct {
 	versions   string
 	// schemas say what values are checked against there. They are in statusBody; a seed learns its own.
 	schemas []v1alpha1.ValuesSchema
-	// hash of body and schemas, and of the spec and the schemas alone.
-	hash, specHash, schemasHash string
+	// hash of body and schemas, and of the body, the spec and the schemas alone.
+	hash, bodyHash, specHash, schemasHash string
 	// labels and annotations in body.
 	labels, annotations map[string]string
 	// forced is the annotation force-remove in body. A copy in a seed that has another is not as it should
@@ -124,7 +124,8 @@ func (f *form) fill(definition *v1alpha1.ApplicationDefinition, spec *v1alpha1.A
 		"metadata": map[string]any{"name": definition.Name, "labels": f.labels, "annotations": f.annotations},
 		"spec":     spec,
 	})
-	f.hash = hash(f.body)
+	f.bodyHash = hash(f.body)
+	f.hash = f.bodyHash
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -50,9 +51,9 @@ func (c *copier) putSchemas(ctx context.Context, copied *metav1.PartialObjectMet
 	return nil
 }
 
-// schemas reads the schemas that an offer names, as far as they are there.
+// schemas reads the schemas that an offer names, as far as they are there. A chart without one has no digest.
 func (r *Reconciler) schemas(ctx context.Context, name string, offered *form) (map[string][]byte, error) {
-	if len(offered.schemas) == 0 {
+	if !slices.ContainsFunc(offered.schemas, func(s v1alpha1.ValuesSchema) bool { return s.Digest != "" }) {
 		return nil, nil
 	}
 	found := &corev1.ConfigMap{}

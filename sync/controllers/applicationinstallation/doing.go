@@ -51,6 +51,11 @@ func (s *scope) showInstall(a *action) {
 	if what != "" {
 		message += ": " + what
 	}
+	s.show(message)
+}
+
+// show has the conditions say what is done.
+func (s *scope) show(message string) {
 	conditions.MarkUnknown(s.inst, v1alpha1.ReadyCondition, v1alpha1.ProgressingReason, "%s", message)
 	conditions.MarkReconciling(s.inst, v1alpha1.ProgressingReason, "%s", message)
 }
@@ -58,8 +63,7 @@ func (s *scope) showInstall(a *action) {
 // showFirst has the conditions of an installation that has no condition Ready yet say what is done for it.
 func (s *scope) showFirst(message string) {
 	if !conditions.Has(s.inst, v1alpha1.ReadyCondition) {
-		conditions.MarkUnknown(s.inst, v1alpha1.ReadyCondition, v1alpha1.ProgressingReason, "%s", message)
-		conditions.MarkReconciling(s.inst, v1alpha1.ProgressingReason, "%s", message)
+		s.show(message)
 	}
 }
 

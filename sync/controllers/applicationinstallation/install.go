@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
-
-	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // recordIntent records what is about to be installed before the first write to the cluster: after a
@@ -24,8 +20,7 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	resolved.Revision = got.files.revision
 	current := s.inst.Status.Application
 	if current == nil || *current != resolved {
-		conditions.MarkReconciling(s.inst, v1alpha1.ProgressingReason, "%s", installing(resolved))
-		s.showFirst(installing(resolved))
+		s.show(installing(resolved)) // with the intent: so there is nothing left to write while it is installed
 		s.awaitHealthOf(resolved)
 	}
 	s.inst.Status.Application, s.inst.Status.HealthAwaitedSince = &resolved, sinceOf(s.session.healthAwaited)

@@ -1,6 +1,8 @@
 package applicationinstallation_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -147,6 +149,33 @@ func TestInstallation_isOrphaned(t *testing.T) {
 			assert.False(t, w.Exists(&v1alpha1.Application{}, "web"), "it describes an installation that is gone")
 		})
 	}
+}
+
+// K52: what must not be orphaned is uninstalled, also where admission did not refuse the policy, and it is said
+// why.
+func TestInstallation_isNotOrphanedWhereItsDefinitionForbidsIt(t *testing.T) {
+	w := newWorld(t)
+	definition := w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.DeletionPolicy = v1alpha1.InstallationOrphan
+	}))
+	hub.Change(w.World, definition, func(d *v1alpha1.ApplicationDefinition) { d.Spec.ForbidOrphan = true })
+	app := &v1alpha1.Application{}
+	require.True(t, w.Exists(app, "web"))
+	hub.Change(w.World, app, func(a *v1alpha1.Application) { a.Finalizers = []string{"example.com/held"} })
+	require.NoError(t, w.Client.Delete(t.Context(), inst))
+	why := `spec.deletionPolicy: ApplicationDefinition "` + w.Namespace + `" forbids Orphan (spec.forbidOrphan): what is installed is uninstalled with the installation`
+	hub.Await(w.World, inst, "its condition does not say why", func(i *v1alpha1.ApplicationInstallation) bool {
+		return conditions.GetReason(i, v1alpha1.ReadyCondition) == v1alpha1.DeletingReason &&
+			strings.HasSuffix(conditions.GetMessage(i, v1alpha1.ReadyCondition), "; "+why)
+	})
+	require.True(t, w.Eventually(func() bool {
+		return slices.Contains(strings.Split(w.told(v1alpha1.DeletingReason), "\n"), why)
+	}), "no event says why")
+	hub.Change(w.World, app, func(a *v1alpha1.Application) { a.Finalizers = nil })
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
+	assert.False(t, w.Exists(&appsv1.Deployment{}, "web"))
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "web"))
 }
 
 // K53, C34: what was installed goes also where Helm's record of it is gone.

@@ -97,6 +97,7 @@ func remembered(definition *v1alpha1.ApplicationDefinition) *v1alpha1.Applicatio
 	kept.Spec = v1alpha1.ApplicationDefinitionSpec{
 		Description: definition.Spec.Description, DocumentationURL: definition.Spec.DocumentationURL, Method: definition.Spec.Method,
 		DefaultNamespace: definition.Spec.DefaultNamespace, DefaultDeployOptions: definition.Spec.DefaultDeployOptions,
+		ForbidOrphan: definition.Spec.ForbidOrphan, Enforced: definition.Spec.Enforced,
 	}
 	return kept
 }

@@ -51,6 +51,8 @@ type scope struct {
 	missing error
 	// waits is why what was prepared is not installed yet; set by order.
 	waits error
+	// unheeded is why deletionPolicy Orphan is not heeded; set by orphans, empty otherwise.
+	unheeded string
 	// pending is set by a step that waits for a job, which ends with an event.
 	pending bool
 	// looked is what the session's subscription to the source says, as of want.

@@ -3,19 +3,23 @@ package applicationinstallation
 import (
 	"cmp"
 	"context"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
 // uninstall removes what was installed, or leaves it to others; the finalizer stays until that is done. It
-// needs neither the definition nor its source.
+// needs no source, nor the definition, which may forbid to leave it.
 func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	s.looked = s.session.source.Rest()
 	app := s.inst.Status.Application
@@ -28,7 +32,10 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	s.resolved = *app
 	s.resolved.ServiceAccountName = cmp.Or(s.inst.Spec.ServiceAccountName, app.ServiceAccountName)
 	s.session.prepared = nil
-	orphans := s.inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan
+	orphans, err := d.orphans(ctx, s)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
 	if !orphans {
 		if err := d.dependentsGone(ctx, s); err != nil {
 			return reconcile.Outcome{}, err
@@ -37,21 +44,14 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if err := d.rollbackEnded(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
 	}
+	if s.unheeded != "" && !s.session.uninstalling {
+		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeletingReason, Action: "Uninstall", Note: s.unheeded})
+	}
 	s.session.beginUninstall()
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
-	a := &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
-		if orphans {
-			return d.unname(ctx, p, acted{inventory: p.inventory})
-		}
-		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
-		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[app.Method].uninstall(ctx, p) })
-		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
-			got.err = stuck(got.err)
-		}
-		return got
-	}}
+	a := d.uninstallation(app.Method, orphans)
 	if running := s.session.running; running != nil && running.kind != uninstall {
 		running.abandon()
 		begun := *running
@@ -77,6 +77,42 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	return reconcile.Outcome{}, d.remaining(s)
 }
 
+// uninstallation returns the action that removes what was installed by a method, or leaves it.
+func (d *driver) uninstallation(method v1alpha1.Method, orphans bool) *action {
+	return &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
+		if orphans {
+			return d.unname(ctx, p, acted{inventory: p.inventory})
+		}
+		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
+		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[method].uninstall(ctx, p) })
+		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
+			got.err = stuck(got.err)
+		}
+		return got
+	}}
+}
+
+// orphans reports whether what is installed is to stay: the policy says so, and the definition, as it was
+// last seen where it is gone, does not forbid that. Admission refuses what it forbids, where it is asked and
+// knows the definition.
+func (d *driver) orphans(ctx context.Context, s *scope) (bool, error) {
+	if s.inst.Spec.DeletionPolicy != v1alpha1.InstallationOrphan {
+		return false, nil
+	}
+	definition := &v1alpha1.ApplicationDefinition{}
+	err := d.Hub.Get(ctx, types.NamespacedName{Name: s.inst.Spec.ApplicationRef.Name}, definition)
+	if apierrors.IsNotFound(err) {
+		definition, err = s.session.definition, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get definition: %w", err)
+	}
+	if definition != nil {
+		s.unheeded = validation.OrphanForbiddenWarning(s.inst, definition)
+	}
+	return s.unheeded == "", nil
+}
+
 // unname deletes the Application that describes what is installed, and nothing else.
 func (d *driver) unname(ctx context.Context, p plan, got acted) acted {
 	d.applier.Unwatch(p.owner)
@@ -99,10 +135,18 @@ func (d *driver) remaining(s *scope) error {
 	case wrong != nil:
 		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%w", wrong)
 	case len(result.waiting) > 0:
-		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s%s to be gone", result.waiting[0], excerpt.AndMore(len(result.waiting)-1))
+		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s%s to be gone%s", result.waiting[0], excerpt.AndMore(len(result.waiting)-1), s.butOrphan())
 	default:
-		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "uninstalling %s", s.resolved.Name)
+		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "uninstalling %s%s", s.resolved.Name, s.butOrphan())
 	}
+}
+
+// butOrphan says, to be appended to a message, that the deletion policy is not heeded.
+func (s *scope) butOrphan() string {
+	if s.unheeded == "" {
+		return ""
+	}
+	return "; " + s.unheeded
 }
 
 // release removes the finalizer of the installation and forgets it.

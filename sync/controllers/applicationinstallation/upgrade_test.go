@@ -5,13 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -38,6 +41,26 @@ func TestInstallation_upgradeReadsNothingThatIsKnown(t *testing.T) {
 		assert.Equal(t, []string{"patch configmaps  web"}, toPage)
 	}
 	assert.Contains(t, w.page("web"), "two")
+}
+
+// K42, C41: that another version is being installed is written with the intent, before anything is: progress that
+// says no more than that needs no write of its own.
+func TestInstallation_announcesAnUpgradeWithItsIntent(t *testing.T) {
+	w := newWorld(t)
+	w.versioned()
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	held := w.admission("v1.1.0")
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
+	env.Receive(t, held.asked, "nothing is upgraded")
+	require.NoError(t, w.get(inst))
+	assert.Equal(t, "1.1.0", inst.Status.Application.Version)
+	ready := conditions.Get(inst, v1alpha1.ReadyCondition)
+	assert.Equal(t, metav1.ConditionUnknown, ready.Status)
+	assert.Equal(t, "installing "+w.Namespace+" 1.1.0", ready.Message)
+	assert.True(t, conditions.IsReconciling(inst))
+	assert.NotEqual(t, inst.Generation, inst.Status.ObservedGeneration, "it is not done")
+	held.release()
+	w.awaitVersion(inst, "1.1.0")
 }
 
 // K3: what was edited is put right by an upgrade, also where that is not done otherwise.
