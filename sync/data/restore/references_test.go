@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -76,6 +77,43 @@ func TestMake_kindsOfOneName(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "web", get(t, plan, "HorizontalPodAutoscaler", "one", "spec", "scaleTargetRef", "name"))
 	assert.Equal(t, "www", get(t, plan, "HorizontalPodAutoscaler", "two", "spec", "scaleTargetRef", "name"))
+}
+
+// S26, C18: a reference that may mean either of two objects is left as it is, unless both have the same name now.
+func TestMake_ambiguousReferences(t *testing.T) {
+	const (
+		tool    = `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: w, namespace: ns1, labels: {of: tools}}}`
+		toy     = `{apiVersion: toys.example.com/v1, kind: Widget, metadata: {name: w, namespace: ns1, labels: {of: toys}}}`
+		anyOf   = `{kind: Widget, name: w}`
+		ofTools = `{kind: Widget, apiGroup: tools.example.com, name: w}`
+		ofToys  = `{kind: Widget, apiVersion: toys.example.com/v1, name: w}`
+		nowhere = `{kind: Widget, group: games.example.com, name: w}`
+	)
+	renamed := func(to string, s *metav1.LabelSelector) v1alpha1.ValueSubstitutionRule {
+		return v1alpha1.ValueSubstitutionRule{Type: v1alpha1.SubstitutionName, OldValue: "w", NewValue: to, Match: v1alpha1.MatchExact, Selector: s}
+	}
+	tools, toys := renamed("tool", selector("of", "tools")), renamed("toy", selector("of", "toys"))
+	for name, tc := range map[string]struct {
+		ref   string
+		rules []v1alpha1.ValueSubstitutionRule
+		want  string
+	}{
+		"only the first is renamed":             {anyOf, []v1alpha1.ValueSubstitutionRule{tools}, "w"},
+		"only the second is renamed":            {anyOf, []v1alpha1.ValueSubstitutionRule{toys}, "w"},
+		"both are renamed":                      {anyOf, []v1alpha1.ValueSubstitutionRule{tools, toys}, "w"},
+		"both have the same name":               {anyOf, []v1alpha1.ValueSubstitutionRule{renamed("x", nil)}, "x"},
+		"the group decides":                     {ofTools, []v1alpha1.ValueSubstitutionRule{tools, toys}, "tool"},
+		"the group of the API version decides":  {ofToys, []v1alpha1.ValueSubstitutionRule{tools, toys}, "toy"},
+		"none of the application is of a group": {nowhere, []v1alpha1.ValueSubstitutionRule{renamed("x", nil)}, "w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := restore.Make(definitions(t, application, tool, toy,
+				`{apiVersion: example.com/v1, kind: Box, metadata: {name: box, namespace: ns1}, spec: {holds: `+tc.ref+`}}`,
+			), restore.Options{Namespace: "ns1", Application: "shop", Rules: tc.rules})
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, get(t, plan, "Box", "box", "spec", "holds", "name"))
+		})
+	}
 }
 
 // S26: a StatefulSet looks for its claims under names that it makes itself.
