@@ -68,6 +68,11 @@ type Reconciler struct {
 	Direct client.Reader
 	// Workers is how many snapshots are reconciled at a time. Default: 10.
 	Workers int
+	// Parallel is how many applications are snapshotted at a time, until each is released: the others wait
+	// before anything is done to them. Of one namespace, at most half of them are. Default: 10.
+	Parallel int
+	// Turn is how long a snapshot keeps others waiting at most. Default: 5s.
+	Turn time.Duration
 	// Patience is how long a VolumeSnapshot may be in error while the application is quiesced: drivers try
 	// again. Default: 30s.
 	Patience time.Duration
@@ -75,7 +80,7 @@ type Reconciler struct {
 	kernel   *kernel.Kernel
 	contents *kernel.Kernel
 	sessions kernel.Sessions[types.UID, session]
-	gate     gate
+	gate     *gate
 	cluster  client.WithWatch
 	volumes  *volumes.Volumes
 	watch    *volumes.Watch
@@ -106,6 +111,8 @@ const (
 
 const (
 	defaultWorkers  = 10
+	defaultParallel = 10
+	defaultTurn     = 5 * time.Second
 	defaultPatience = 30 * time.Second
 )
 
