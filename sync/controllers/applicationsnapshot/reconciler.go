@@ -66,7 +66,7 @@ type Reconciler struct {
 	Store    Store
 	// Direct reads our own kinds from the API server, where a cache may not know yet what was written.
 	Direct client.Reader
-	// Workers is how many snapshots are reconciled at a time. Default: 10.
+	// Workers is how many snapshots are reconciled at a time. Default: 20.
 	Workers int
 	// Parallel is how many applications are snapshotted at a time, until each is released: the others wait
 	// before anything is done to them. Of one namespace, at most half of them are. Default: 10.
@@ -110,7 +110,7 @@ const (
 )
 
 const (
-	defaultWorkers  = 10
+	defaultWorkers  = 2 * defaultParallel // so that there is one for each application that is quiesced
 	defaultParallel = 10
 	defaultTurn     = 5 * time.Second
 	defaultPatience = 30 * time.Second
