@@ -96,6 +96,18 @@ func TestMake_rules(t *testing.T) {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {app: web},
 				matchExpressions: [{key: track, operator: In, values: [stable]}]}}}`, 3,
 		},
+		"RemoveAllExpressions": {
+			"what is left of the selector is enough",
+			v1alpha1.ValueSubstitutionRule{Type: label, Key: "track", OldValue: "canary"},
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}, matchExpressions: [{key: track, operator: In, values: [canary]}]}}}`,
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}}}}`, 1,
+		},
+		"KeyOfExpressions": {
+			"expressions about other labels stay",
+			v1alpha1.ValueSubstitutionRule{Type: label, Key: "track", OldValue: "canary", NewValue: "blue"},
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchExpressions: [{key: track, operator: In, values: [canary]}, {key: bird, operator: In, values: [canary]}]}}}`,
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchExpressions: [{key: track, operator: In, values: [blue]}, {key: bird, operator: In, values: [canary]}]}}}`, 1,
+		},
 		"SelectorOfVolumes": {
 			"labels of volumes are not those of the application",
 			v1alpha1.ValueSubstitutionRule{Type: label, OldValue: "web", NewValue: "www"},
@@ -213,6 +225,42 @@ func TestMake_refuses(t *testing.T) {
 	}
 	_, err := restore.Make(nil, restore.Options{})
 	assert.ErrorIs(t, err, restore.ErrNoApplication)
+}
+
+// C18: a value may have 256 KiB, whichever way it comes to be.
+func TestMake_largestValue(t *testing.T) {
+	const most = 256 << 10
+	for _, match := range []v1alpha1.SubstitutionMatch{v1alpha1.MatchSubstring, v1alpha1.MatchRegex} {
+		for size, fault := range map[int]string{most: "", most + 1: "spec.valueSubstitutionRules[0]: the new values are too large"} {
+			_, err := restore.Make(definitions(t, application, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: ns1, annotations: {x: ab-}}}`), restore.Options{
+				Namespace: "ns1", Application: "shop", Rules: []v1alpha1.ValueSubstitutionRule{
+					{Type: v1alpha1.SubstitutionAnnotation, OldValue: "b", NewValue: strings.Repeat("x", size-2), Match: match},
+				},
+			})
+			if fault == "" {
+				assert.NoError(t, err, "%s, %d bytes", match, size)
+			} else {
+				assert.ErrorContains(t, err, fault, "%s, %d bytes", match, size)
+			}
+		}
+	}
+}
+
+// C18: what rules take away is no reason for others to add more.
+func TestMake_growthIsNotPaidBack(t *testing.T) {
+	config, annotations := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: ns1}}`), map[string]string{}
+	large := strings.Repeat("x", 200<<10)
+	for i := range 45 {
+		annotations[fmt.Sprintf("k%d", i)] = large
+	}
+	config.SetAnnotations(annotations)
+	rule := func(from, to string) v1alpha1.ValueSubstitutionRule {
+		return v1alpha1.ValueSubstitutionRule{Type: v1alpha1.SubstitutionAnnotation, OldValue: from, NewValue: to, Match: v1alpha1.MatchExact}
+	}
+	_, err := restore.Make([]*unstructured.Unstructured{object(t, application), config}, restore.Options{
+		Namespace: "ns1", Application: "shop", Rules: []v1alpha1.ValueSubstitutionRule{rule(large, "a"), rule("a", large)},
+	})
+	assert.ErrorContains(t, err, "spec.valueSubstitutionRules[1]: the new values are too large")
 }
 
 func inNamespace(o *unstructured.Unstructured) *unstructured.Unstructured {
