@@ -137,6 +137,25 @@ func TestMake_claimsOfStatefulSets(t *testing.T) {
 	}, names, "the name of the template is not that of an object; what no StatefulSet makes follows the rule")
 }
 
+// S26, C24: what selects the namespace of the snapshot by its name selects that of the clone; what selects others, or by
+// other labels, stays.
+func TestMake_namespaceSelectors(t *testing.T) {
+	policy := func(selector string) string {
+		return `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web, namespace: ns1}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: ` + selector + `}]}]}}`
+	}
+	for have, want := range map[string]string{
+		`{matchLabels: {kubernetes.io/metadata.name: ns1}}`:                                               `{matchLabels: {kubernetes.io/metadata.name: ns2}}`,
+		`{matchLabels: {kubernetes.io/metadata.name: other, team: ns1}}`:                                  `{matchLabels: {kubernetes.io/metadata.name: other, team: ns1}}`,
+		`{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [other, ns1]}]}`:    `{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [other, ns2]}]}`,
+		`{matchExpressions: [{key: team, operator: In, values: [ns1]}, {key: team, operator: Exists}]}`:   `{matchExpressions: [{key: team, operator: In, values: [ns1]}, {key: team, operator: Exists}]}`,
+		`{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [ns1, other]}]}`: `{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [ns2, other]}]}`,
+	} {
+		plan, err := restore.Make(definitions(t, application, policy(have)), restore.Options{Namespace: "ns2", Application: "shop"})
+		require.NoError(t, err)
+		assert.Equal(t, object(t, policy(want)).Object["spec"], get(t, plan, "NetworkPolicy", "web", "spec"))
+	}
+}
+
 // S9, S10, S99: the Application has the name that was asked for, whatever rules say.
 func TestMake_application(t *testing.T) {
 	plan, err := restore.Make(definitions(t, application,
@@ -194,6 +213,7 @@ func TestMake_storageClasses(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, get(t, plan, "PersistentVolumeClaim", "data", "spec", "storageClassName"), tc.reason)
+			assert.Empty(t, get(t, plan, "PersistentVolumeClaim", "data", "metadata", "annotations"), "the field says it")
 		})
 	}
 	template := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns1}, spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: gold}}]}}`

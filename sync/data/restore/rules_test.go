@@ -171,6 +171,16 @@ func TestMake_refuses(t *testing.T) {
 			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionName, OldValue: "web", NewValue: "www"}},
 			`spec.valueSubstitutionRules[0]: ConfigMap ns1/web and ConfigMap ns1/www would both be named "www"`,
 		},
+		"CollisionOfClaims": {
+			"the rule that names the StatefulSet names its claims",
+			[]string{
+				`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns1}, spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}`,
+				`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, namespace: ns1}}`,
+				`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-pg-0, namespace: ns1}}`,
+			},
+			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionName, OldValue: "db", NewValue: "pg", Match: v1alpha1.MatchExact}},
+			`spec.valueSubstitutionRules[0]: PersistentVolumeClaim ns1/data-db-0 and PersistentVolumeClaim ns1/data-pg-0 would both be named "data-pg-0"`,
+		},
 		"InvalidLabel": {
 			"the API server would refuse it", []string{config},
 			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionLabel, OldValue: "web", NewValue: "not valid"}},
@@ -225,6 +235,15 @@ func TestMake_refuses(t *testing.T) {
 	}
 	_, err := restore.Make(nil, restore.Options{})
 	assert.ErrorIs(t, err, restore.ErrNoApplication)
+}
+
+// C18: a name that the API server has accepted, by rules of its own, is no fault of rules.
+func TestMake_keepsOddNames(t *testing.T) {
+	plan, err := restore.Make(definitions(t, application, `{apiVersion: v1, kind: Service, metadata: {name: 1web, namespace: ns1}}`), restore.Options{
+		Namespace: "ns1", Application: "shop", Rules: []v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionName, OldValue: "x", NewValue: "y"}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "1web", plan.All()[0].GetName())
 }
 
 // C18: a value may have 256 KiB, whichever way it comes to be.
