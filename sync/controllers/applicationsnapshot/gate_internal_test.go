@@ -68,7 +68,17 @@ func TestGate_letsSoManyBegin(t *testing.T) {
 			},
 			after: "b/1",
 		},
-		"nobody has one that is not over": {parallel: 1, begin: "a/1 b/1", at: "a/1", then: func(*gate) { time.Sleep(lapse - 1) }},
+		"who begins again takes another": {
+			parallel: 1, begin: "a/1", at: "a/1",
+			then: func(g *gate) {
+				g.release("a/1")
+				synctest.Wait()
+				assert.True(t, g.begin("a/1", nameOf("a/1")))
+				assert.False(t, g.begin("b/1", nameOf("b/1")))
+				g.release("b/1")
+			},
+		},
+		"it is not over before": {parallel: 1, begin: "a/1 b/1", at: "a/1", then: func(*gate) { time.Sleep(lapse - 1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,7 +123,9 @@ func TestGate_letsOneQuiesceAnApplication(t *testing.T) {
 	assert.True(t, g.enter(app, "first", nameOf("a/first")))
 	assert.True(t, g.enter(app, "first", nameOf("a/first")), "it holds it already")
 	assert.False(t, g.enter(app, "second", nameOf("a/second")))
+	assert.False(t, g.enter(app, "third", nameOf("a/third")))
 	assert.Empty(t, g.release("second"), "it has held nothing")
-	assert.Equal(t, []types.NamespacedName{nameOf("a/second")}, g.release("first"))
+	assert.ElementsMatch(t, []types.NamespacedName{nameOf("a/second"), nameOf("a/third")}, g.release("first"))
 	assert.True(t, g.enter(app, "second", nameOf("a/second")))
+	assert.Empty(t, g.release("second"), "the other was told once")
 }
