@@ -20,8 +20,13 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	if !free {
+		s.leave()
 		s.session.contents = nil // until it is our turn, there may be others
 		s.message = "waiting for another ApplicationSnapshot of the application to release it"
+		return "", nil
+	}
+	if !s.hasTurn() {
+		s.session.contents = nil
 		return "", nil
 	}
 	found, err := s.contents(ctx)
@@ -44,6 +49,16 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	return v1alpha1.SnapshotQuiescing, nil
+}
+
+// hasTurn reports whether it is the turn of the snapshot. What belongs to its application is not looked up before,
+// because it may change meanwhile.
+func (s *scope) hasTurn() bool {
+	if s.r.gate.begin(s.obj.UID, client.ObjectKeyFromObject(s.obj)) {
+		return true
+	}
+	s.message = "waiting for ApplicationSnapshots of other applications that are being taken"
+	return false
 }
 
 // enter reports whether no other snapshot quiesces the application. What others were doing when a process

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,7 @@ func lessShortly(s *v1alpha1.ApplicationSnapshot) {
 // S42, S48, S50, S94, S95: whatever fails once the application may be quiesced, it is released, and nothing
 // is left of the snapshot.
 func TestSnapshot_releasesWhateverFails(t *testing.T) {
+	var otherIsReady func() // of the one case that sets it
 	for name, test := range map[string]struct {
 		reason, message string
 		log             string // on the application's volume afterwards
@@ -35,6 +37,7 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 		before          func(w *world)
 		during          func(w *world, s *v1alpha1.ApplicationSnapshot)
 		edit            func(s *v1alpha1.ApplicationSnapshot)
+		claims          []string // by default two
 	}{
 		"a pre-hook fails": {
 			reason: v1alpha1.HookFailedReason, message: `pre-hook "lock": HookAction "lock" failed in Pod "db-0": the command exited with code 3`,
@@ -76,14 +79,38 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 					func(a *v1alpha1.HookAction) { a.Spec.Timeout.Duration = 1e9 })
 			},
 		},
+		"a post-hook hangs": {
+			reason: v1alpha1.PostHookFailedReason, log: "lock unlock",
+			message: `post-hook "unlock" failed in Pod "db-0": the command did not exit within 1s; it may still run; the application may still be quiesced`,
+			before: func(w *world) {
+				w.action("unlock", "echo unlock >>data/log; sleep 600", "")
+				hub.Change(w.World, &v1alpha1.HookAction{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "unlock"}},
+					func(a *v1alpha1.HookAction) { a.Spec.Timeout.Duration = 1e9 })
+			},
+		},
+		"a pre-hook writes 10 MB and fails": {
+			reason: v1alpha1.HookFailedReason, message: "the command exited with code 3: xxx", log: "lock unlock",
+			before: func(w *world) {
+				w.action("lock", "echo lock >>data/log; head -c 10000000 /dev/zero | tr '\\0' x | tee /dev/stderr; exit 3", "")
+			},
+		},
+		"its Pod goes while a pre-hook runs": {
+			// What takes its place was never quiesced.
+			reason: v1alpha1.HookFailedReason, message: `HookAction "lock" failed in Pod "db-0"`, log: "lock",
+			before: func(w *world) { w.action("lock", "echo lock >>data/log; sleep 600", "") },
+			during: func(w *world, _ *v1alpha1.ApplicationSnapshot) {
+				require.True(w.T, w.Eventually(func() bool { return w.sh("db-0", "cat data/log || true") == "lock" }))
+				require.NoError(w.T, w.Client.Delete(w.T.Context(), w.awaitRunning("db-0")))
+			},
+		},
 		"a post-hook fails": {
 			reason: v1alpha1.PostHookFailedReason, log: "lock",
 			message: `post-hook "unlock" failed in Pod "db-0": the command exited with code 4; the application may still be quiesced`,
 			before:  func(w *world) { w.action("unlock", "exit 4", "") },
 		},
-		"the driver fails for one of the claims": {
+		"the driver fails for one of five claims": {
 			reason: v1alpha1.VolumeSnapshotFailedReason, message: `the VolumeSnapshot of PersistentVolumeClaim "more-db-0" failed: `,
-			log: "lock unlock",
+			log: "lock unlock", claims: []string{"data", "more", "third", "fourth", "fifth"},
 			before: func(w *world) {
 				w.T.Cleanup(w.volumes.Driver.Inject(csidriver.Fault{
 					Method: "CreateSnapshot", Namespace: w.Namespace, Name: "more-db-0", Code: codes.ResourceExhausted, Message: "the pool is full",
@@ -101,6 +128,42 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 			reason: v1alpha1.VolumeSnapshotFailedReason, message: "were not ready to use within 10s", log: "lock unlock", edit: lessShortly,
 			before: func(w *world) {
 				w.T.Cleanup(w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, NotReady: true}))
+			},
+		},
+		"a snapshot is cut and then in error": {
+			reason: v1alpha1.VolumeSnapshotFailedReason, message: "PersistentVolumeClaims more-db-0 were not ready to use within 1s", log: "lock unlock",
+			before: func(w *world) {
+				fault := csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, Name: "more-db-0"}
+				cut, fails := fault, fault
+				cut.NotReady, cut.Times = true, 1
+				fails.Code, fails.Message = codes.Internal, "the copy is lost"
+				w.T.Cleanup(w.volumes.Driver.Inject(cut))
+				w.T.Cleanup(w.volumes.Driver.Inject(fails))
+			},
+			during: func(w *world, s *v1alpha1.ApplicationSnapshot) {
+				w.awaitPhase(s, v1alpha1.SnapshotWaiting)
+				w.awaitSnapshot(s.Status.Volumes[1].VolumeSnapshot, func(v *snapshotv1.VolumeSnapshotStatus) bool { return v.Error != nil })
+				w.hurry(s)
+			},
+		},
+		"a snapshot is ready and then in error": {
+			reason: v1alpha1.VolumeSnapshotFailedReason, message: "PersistentVolumeClaims data-db-0 were not ready to use within 1s", log: "lock unlock",
+			before: func(w *world) {
+				w.T.Cleanup(w.volumes.Driver.Inject(csidriver.Fault{ // when it is asked again
+					Method: "CreateSnapshot", Namespace: w.Namespace, Name: "data-db-0", Skip: 1, Code: codes.Internal, Message: "the copy is lost",
+				}))
+				otherIsReady = w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, Name: "more-db-0", NotReady: true})
+				w.T.Cleanup(otherIsReady)
+			},
+			during: func(w *world, s *v1alpha1.ApplicationSnapshot) {
+				w.awaitPhase(s, v1alpha1.SnapshotWaiting)
+				w.lose(s.Status.Volumes[0].VolumeSnapshot)
+				otherIsReady()
+				hub.Await(w.World, s, "the other is not ready", func(s *v1alpha1.ApplicationSnapshot) bool {
+					return !s.Status.Volumes[0].Ready && s.Status.Volumes[1].Ready
+				})
+				require.Equal(w.T, v1alpha1.SnapshotWaiting, s.Status.Phase)
+				w.hurry(s)
 			},
 		},
 		"a VolumeSnapshot is deleted before it is ready": {
@@ -138,6 +201,23 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 				require.NoError(w.T, w.Client.Delete(w.T.Context(), w.awaitRunning("db-0")))
 			},
 		},
+		"its StatefulSet is scaled in between": {
+			// The snapshot is that of the replicas whose definitions were captured.
+			log: "lock unlock", other: "nothing",
+			before: func(w *world) {
+				w.action("lock", "echo lock >>data/log; while ! test -e data/go; do sleep 0.1; done", "")
+			},
+			during: func(w *world, s *v1alpha1.ApplicationSnapshot) {
+				require.True(w.T, w.Eventually(func() bool { return w.sh("db-0", "cat data/log || true") == "lock" }))
+				set := w.set()
+				set.Spec.Replicas = ptr.To[int32](2)
+				require.NoError(w.T, w.Client.Update(w.T.Context(), set))
+				w.awaitRunning("db-1")
+				w.sh("db-0", "touch data/go")
+				hub.AwaitReady(w.World, s)
+				require.Len(w.T, s.Status.Volumes, 2)
+			},
+		},
 		"the class is deleted in between": {
 			log: "lock unlock",
 			before: func(w *world) {
@@ -153,7 +233,10 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.application("data", "more")
+			if test.claims == nil {
+				test.claims = []string{"data", "more"}
+			}
+			w.application(test.claims...)
 			test.before(w)
 			s := w.take(func(s *v1alpha1.ApplicationSnapshot) {
 				if test.edit != nil {
@@ -180,6 +263,34 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitSnapshot waits until the status of a VolumeSnapshot is as wanted, and returns what it is bound to.
+func (w *world) awaitSnapshot(name string, wanted func(*snapshotv1.VolumeSnapshotStatus) bool) (content string) {
+	w.T.Helper()
+	of := &snapshotv1.VolumeSnapshot{}
+	require.True(w.T, w.Eventually(func() bool {
+		err := w.direct.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, of)
+		return err == nil && of.Status != nil && wanted(of.Status)
+	}), "%+v", of.Status)
+	return ptr.Deref(of.Status.BoundVolumeSnapshotContentName, "")
+}
+
+// lose deletes what a VolumeSnapshot that is ready is bound to, and returns when that is in error.
+func (w *world) lose(name string) {
+	w.T.Helper()
+	bound := w.awaitSnapshot(name, func(s *snapshotv1.VolumeSnapshotStatus) bool { return ptr.Deref(s.ReadyToUse, false) })
+	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: bound}}
+	require.NoError(w.T, w.direct.Delete(w.T.Context(), content))
+	unprotected := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	require.NoError(w.T, client.IgnoreNotFound(w.direct.Patch(w.T.Context(), content, unprotected)))
+	w.awaitSnapshot(name, func(s *snapshotv1.VolumeSnapshotStatus) bool { return s.Error != nil && !*s.ReadyToUse })
+}
+
+// hurry has the time be over in which the VolumeSnapshots of a snapshot have to be ready.
+func (w *world) hurry(s *v1alpha1.ApplicationSnapshot) {
+	w.T.Helper()
+	hub.Change(w.World, s, func(s *v1alpha1.ApplicationSnapshot) { s.Spec.VolumeSnapshotTimeoutSeconds = ptr.To[int64](1) })
 }
 
 // twoPods gives the application a second Pod, and each a pre-hook of its own.

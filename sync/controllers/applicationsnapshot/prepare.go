@@ -59,6 +59,9 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.checkContent(ctx); err != nil {
 		return "", err
 	}
+	if !s.hasTurn() {
+		return "", nil
+	}
 	found, err := s.r.Finder.Find(ctx, s.obj.Namespace, plan.ApplicationName)
 	if err != nil {
 		return "", unfit(err)

@@ -66,8 +66,13 @@ type Reconciler struct {
 	Store    Store
 	// Direct reads our own kinds from the API server, where a cache may not know yet what was written.
 	Direct client.Reader
-	// Workers is how many snapshots are reconciled at a time. Default: 10.
+	// Workers is how many snapshots are reconciled at a time. Default: 20.
 	Workers int
+	// Parallel is how many applications are snapshotted at a time, until each is released: the others wait
+	// before anything is done to them. Of one namespace, at most half of them are. Default: 10.
+	Parallel int
+	// Turn is how long a snapshot keeps others waiting at most. Default: 5s.
+	Turn time.Duration
 	// Patience is how long a VolumeSnapshot may be in error while the application is quiesced: drivers try
 	// again. Default: 30s.
 	Patience time.Duration
@@ -75,7 +80,7 @@ type Reconciler struct {
 	kernel   *kernel.Kernel
 	contents *kernel.Kernel
 	sessions kernel.Sessions[types.UID, session]
-	gate     gate
+	gate     *gate
 	cluster  client.WithWatch
 	volumes  *volumes.Volumes
 	watch    *volumes.Watch
@@ -105,7 +110,9 @@ const (
 )
 
 const (
-	defaultWorkers  = 10
+	defaultWorkers  = 2 * defaultParallel // so that there is one for each application that is quiesced
+	defaultParallel = 10
+	defaultTurn     = 5 * time.Second
 	defaultPatience = 30 * time.Second
 )
 

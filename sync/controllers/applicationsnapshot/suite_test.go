@@ -36,6 +36,9 @@ func TestMain(m *testing.M) { hub.Main(m) }
 // patience is how long a VolumeSnapshot may be in error in these tests.
 const patience = 500 * time.Millisecond
 
+// most is how many snapshots are taken at a time in these tests: many of them hang on purpose.
+const most = 1000
+
 // world is that of one test: a namespace with an application, on the cluster and with the controllers that
 // all share.
 type world struct {
@@ -50,6 +53,9 @@ var shared struct {
 	sync.Mutex
 	process *hub.Process
 	dir     string
+	// parallel and turn are those of the controllers that start next.
+	parallel int
+	turn     time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -64,6 +70,7 @@ func newWorld(t *testing.T) *world {
 	if shared.process == nil {
 		shared.dir, err = c.Dir("definitions")
 		require.NoError(t, err)
+		shared.parallel = most
 		shared.process = w.start()
 	}
 	w.class = &v1alpha1.ApplicationSnapshotClass{
@@ -98,7 +105,7 @@ func add(ctx context.Context, mgr ctrl.Manager) error {
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("applicationsnapshot"), Direct: mgr.GetAPIReader(),
 		Finder:   &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()},
 		Store:    &metadata.Store{Client: mgr.GetClient(), SystemNamespace: hub.SystemNamespace, Directory: shared.dir},
-		Patience: patience,
+		Patience: patience, Parallel: shared.parallel, Turn: shared.turn,
 	}).SetupWithManager(ctx, mgr)
 }
 

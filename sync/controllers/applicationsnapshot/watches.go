@@ -28,6 +28,8 @@ import (
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel, r.contents = kernel.NewKernel(minBackoff, maxBackoff), kernel.NewKernel(minBackoff, maxBackoff)
 	r.Workers, r.Patience = cmp.Or(r.Workers, defaultWorkers), cmp.Or(r.Patience, defaultPatience)
+	r.gate = newGate(ctx, cmp.Or(r.Parallel, defaultParallel), cmp.Or(r.Turn, defaultTurn),
+		func(name types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: name}) })
 	var err error
 	if r.cluster, err = volumes.NewClient(mgr.GetConfig(), mgr.GetRESTMapper()); err != nil {
 		return err

@@ -55,10 +55,14 @@ func TestRunner_saysHowACommandExited(t *testing.T) {
 		script string
 		want   hook.Result
 	}{
-		"success":                      {"echo fine", hook.Result{Output: []byte("fine\n")}},
-		"failure":                      {"echo locked already >&2; exit 3", hook.Result{ExitCode: 3, Errors: "locked already"}},
-		"output's start":               {"printf a; head -c 70000 /dev/zero | tr '\\0' x", hook.Result{Output: []byte("a" + strings.Repeat("x", 64<<10-1)), Cut: true}},
-		"errors' end":                  {"head -c 70000 /dev/zero | tr '\\0' x >&2; printf end >&2; exit 1", hook.Result{ExitCode: 1, Errors: strings.Repeat("x", 1021) + "end"}},
+		"success":        {"echo fine", hook.Result{Output: []byte("fine\n")}},
+		"failure":        {"echo locked already >&2; exit 3", hook.Result{ExitCode: 3, Errors: "locked already"}},
+		"output's start": {"printf a; head -c 70000 /dev/zero | tr '\\0' x", hook.Result{Output: []byte("a" + strings.Repeat("x", 64<<10-1)), Cut: true}},
+		"errors' end":    {"head -c 70000 /dev/zero | tr '\\0' x >&2; printf end >&2; exit 1", hook.Result{ExitCode: 1, Errors: strings.Repeat("x", 1021) + "end"}},
+		"10 MB of either": {
+			"head -c 10000000 /dev/zero | tr '\\0' x | tee /dev/stderr; printf end >&2; exit 1",
+			hook.Result{ExitCode: 1, Output: []byte(strings.Repeat("x", 64<<10)), Cut: true, Errors: strings.Repeat("x", 1021) + "end"},
+		},
 		"no terminal is told anything": {"printf '\\033[2J a\\nb \\377' >&2; exit 1", hook.Result{ExitCode: 1, Errors: "[2J a b"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,7 @@ func TestTags(t *testing.T) {
 		"what is cut may be anything":               {output: `{"tags": {"a": "b"}}`, cut: true, wrong: "more than 65536 bytes"},
 		"as many as an object can carry, not more":  {output: `{"tags": {` + strings.Join(many, ",") + `}}`, wrong: "51 are printed, at most 50 are allowed"},
 		"keys are those of labels":                  {output: `{"tags": {"a b": "c"}}`, wrong: `invalid key "a b"`},
+		"the longest value":                         {output: `{"tags": {"a": "` + strings.Repeat("x", 1024) + `"}}`, want: map[string]string{"a": strings.Repeat("x", 1024)}},
 		"a long value":                              {output: `{"tags": {"a": "` + strings.Repeat("x", 1025) + `"}}`, wrong: `the value of "a" is longer than 1024 bytes`},
 		"nested values are counted before decoding": {output: `{"tags": {}, "x": [` + strings.Repeat("0,", 300) + `0]}`, wrong: "tags: "},
 	} {

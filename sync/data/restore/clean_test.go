@@ -115,6 +115,7 @@ func TestGenerated(t *testing.T) {
 		"Owned":             {`{apiVersion: apps/v1, kind: ReplicaSet, ` + owned + `}`, "its owner, Deployment web, creates it"},
 		"OwnedClaim":        {`{apiVersion: v1, kind: PersistentVolumeClaim, ` + owned + `}`, ""},
 		"OwnedByOutsider":   {`{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{apiVersion: x/v1, kind: Operator, name: o, uid: u2, controller: true}]}}`, ""},
+		"OwnedByOurs":       {`{apiVersion: v1, kind: Service, metadata: {name: a, ownerReferences: [{apiVersion: apps.waybill.dev/v1alpha1, kind: GitSync, name: o, uid: u1, controller: true}]}}`, "its owner, GitSync o, creates it"},
 		"OwnedByComponents": {`{apiVersion: v1, kind: Service, metadata: {name: a, ownerReferences: [{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, name: o, uid: u1, controller: true}]}}`, ""},
 	}
 	for name, tc := range cases {

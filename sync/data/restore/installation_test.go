@@ -1,6 +1,8 @@
 package restore_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -86,6 +88,19 @@ func TestMake_installation(t *testing.T) {
 	assert.Empty(t, plan.Claims[1].GetAnnotations(), "a StatefulSet looks for it by its name alone")
 	assert.Equal(t, v1alpha1.ValuesProtected, plan.Objects[0].GetLabels()[v1alpha1.ValuesLabel])
 	assert.Equal(t, "wordpress", restore.Installed(have))
+}
+
+// C18: what Helm does not manage does not say so; and nothing depends on the order of the definitions.
+func TestMake_installationOfKustomize(t *testing.T) {
+	var texts []string
+	for _, text := range slices.Backward(blog) {
+		texts = append(texts, strings.NewReplacer(`"method":"helm"`, `"method":"kustomize"`, ", app.kubernetes.io/managed-by: Helm", "").Replace(text))
+	}
+	plan, err := restore.Make(captured(t, texts...), restore.Options{Namespace: "ns2", Application: "blog", Install: true})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"apps.waybill.dev/owner": "hub-1/ApplicationInstallation/ns2/blog"}, get(t, plan, "PersistentVolumeClaim", "blog-files", "metadata", "annotations"))
+	assert.NotContains(t, get(t, plan, "PersistentVolumeClaim", "blog-files", "metadata", "labels"), "app.kubernetes.io/managed-by")
+	assert.Equal(t, "blog-files,data-blog-0", plan.Last.GetAnnotations()[v1alpha1.RestoredClaimsAnnotation])
 }
 
 // C35: who was not asked whether they may install gets plain objects, from which no installation takes values.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -78,6 +79,43 @@ func TestMake_kindsOfOneName(t *testing.T) {
 	assert.Equal(t, "www", get(t, plan, "HorizontalPodAutoscaler", "two", "spec", "scaleTargetRef", "name"))
 }
 
+// S26, C18: a reference that may mean either of two objects is left as it is, unless both have the same name now.
+func TestMake_ambiguousReferences(t *testing.T) {
+	const (
+		tool    = `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: w, namespace: ns1, labels: {of: tools}}}`
+		toy     = `{apiVersion: toys.example.com/v1, kind: Widget, metadata: {name: w, namespace: ns1, labels: {of: toys}}}`
+		anyOf   = `{kind: Widget, name: w}`
+		ofTools = `{kind: Widget, apiGroup: tools.example.com, name: w}`
+		ofToys  = `{kind: Widget, apiVersion: toys.example.com/v1, name: w}`
+		nowhere = `{kind: Widget, group: games.example.com, name: w}`
+	)
+	renamed := func(to string, s *metav1.LabelSelector) v1alpha1.ValueSubstitutionRule {
+		return v1alpha1.ValueSubstitutionRule{Type: v1alpha1.SubstitutionName, OldValue: "w", NewValue: to, Match: v1alpha1.MatchExact, Selector: s}
+	}
+	tools, toys := renamed("tool", selector("of", "tools")), renamed("toy", selector("of", "toys"))
+	for name, tc := range map[string]struct {
+		ref   string
+		rules []v1alpha1.ValueSubstitutionRule
+		want  string
+	}{
+		"only the first is renamed":             {anyOf, []v1alpha1.ValueSubstitutionRule{tools}, "w"},
+		"only the second is renamed":            {anyOf, []v1alpha1.ValueSubstitutionRule{toys}, "w"},
+		"both are renamed":                      {anyOf, []v1alpha1.ValueSubstitutionRule{tools, toys}, "w"},
+		"both have the same name":               {anyOf, []v1alpha1.ValueSubstitutionRule{renamed("x", nil)}, "x"},
+		"the group decides":                     {ofTools, []v1alpha1.ValueSubstitutionRule{tools, toys}, "tool"},
+		"the group of the API version decides":  {ofToys, []v1alpha1.ValueSubstitutionRule{tools, toys}, "toy"},
+		"none of the application is of a group": {nowhere, []v1alpha1.ValueSubstitutionRule{renamed("x", nil)}, "w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := restore.Make(definitions(t, application, tool, toy,
+				`{apiVersion: example.com/v1, kind: Box, metadata: {name: box, namespace: ns1}, spec: {holds: `+tc.ref+`}}`,
+			), restore.Options{Namespace: "ns1", Application: "shop", Rules: tc.rules})
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, get(t, plan, "Box", "box", "spec", "holds", "name"))
+		})
+	}
+}
+
 // S26: a StatefulSet looks for its claims under names that it makes itself.
 func TestMake_claimsOfStatefulSets(t *testing.T) {
 	const set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns1}, spec: {volumeClaimTemplates: [{metadata: {name: data-db}}]}}`
@@ -97,6 +135,25 @@ func TestMake_claimsOfStatefulSets(t *testing.T) {
 		"data-db-db-0": "data-db-pg-0", "data-db-db-10": "data-db-pg-10",
 		"data-db-db-x": "data-pg-pg-x", "data-db-db-01": "data-pg-pg-01",
 	}, names, "the name of the template is not that of an object; what no StatefulSet makes follows the rule")
+}
+
+// S26, C24: what selects the namespace of the snapshot by its name selects that of the clone; what selects others, or by
+// other labels, stays.
+func TestMake_namespaceSelectors(t *testing.T) {
+	policy := func(selector string) string {
+		return `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web, namespace: ns1}, spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: ` + selector + `}]}]}}`
+	}
+	for have, want := range map[string]string{
+		`{matchLabels: {kubernetes.io/metadata.name: ns1}}`:                                               `{matchLabels: {kubernetes.io/metadata.name: ns2}}`,
+		`{matchLabels: {kubernetes.io/metadata.name: other, team: ns1}}`:                                  `{matchLabels: {kubernetes.io/metadata.name: other, team: ns1}}`,
+		`{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [other, ns1]}]}`:    `{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [other, ns2]}]}`,
+		`{matchExpressions: [{key: team, operator: In, values: [ns1]}, {key: team, operator: Exists}]}`:   `{matchExpressions: [{key: team, operator: In, values: [ns1]}, {key: team, operator: Exists}]}`,
+		`{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [ns1, other]}]}`: `{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [ns2, other]}]}`,
+	} {
+		plan, err := restore.Make(definitions(t, application, policy(have)), restore.Options{Namespace: "ns2", Application: "shop"})
+		require.NoError(t, err)
+		assert.Equal(t, object(t, policy(want)).Object["spec"], get(t, plan, "NetworkPolicy", "web", "spec"))
+	}
 }
 
 // S9, S10, S99: the Application has the name that was asked for, whatever rules say.
@@ -156,6 +213,7 @@ func TestMake_storageClasses(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, get(t, plan, "PersistentVolumeClaim", "data", "spec", "storageClassName"), tc.reason)
+			assert.Empty(t, get(t, plan, "PersistentVolumeClaim", "data", "metadata", "annotations"), "the field says it")
 		})
 	}
 	template := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns1}, spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: gold}}]}}`

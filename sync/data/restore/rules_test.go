@@ -96,6 +96,18 @@ func TestMake_rules(t *testing.T) {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {app: web},
 				matchExpressions: [{key: track, operator: In, values: [stable]}]}}}`, 3,
 		},
+		"RemoveAllExpressions": {
+			"what is left of the selector is enough",
+			v1alpha1.ValueSubstitutionRule{Type: label, Key: "track", OldValue: "canary"},
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}, matchExpressions: [{key: track, operator: In, values: [canary]}]}}}`,
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}}}}`, 1,
+		},
+		"KeyOfExpressions": {
+			"expressions about other labels stay",
+			v1alpha1.ValueSubstitutionRule{Type: label, Key: "track", OldValue: "canary", NewValue: "blue"},
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchExpressions: [{key: track, operator: In, values: [canary]}, {key: bird, operator: In, values: [canary]}]}}}`,
+			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {selector: {matchExpressions: [{key: track, operator: In, values: [blue]}, {key: bird, operator: In, values: [canary]}]}}}`, 1,
+		},
 		"SelectorOfVolumes": {
 			"labels of volumes are not those of the application",
 			v1alpha1.ValueSubstitutionRule{Type: label, OldValue: "web", NewValue: "www"},
@@ -159,6 +171,16 @@ func TestMake_refuses(t *testing.T) {
 			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionName, OldValue: "web", NewValue: "www"}},
 			`spec.valueSubstitutionRules[0]: ConfigMap ns1/web and ConfigMap ns1/www would both be named "www"`,
 		},
+		"CollisionOfClaims": {
+			"the rule that names the StatefulSet names its claims",
+			[]string{
+				`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns1}, spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}`,
+				`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, namespace: ns1}}`,
+				`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-pg-0, namespace: ns1}}`,
+			},
+			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionName, OldValue: "db", NewValue: "pg", Match: v1alpha1.MatchExact}},
+			`spec.valueSubstitutionRules[0]: PersistentVolumeClaim ns1/data-db-0 and PersistentVolumeClaim ns1/data-pg-0 would both be named "data-pg-0"`,
+		},
 		"InvalidLabel": {
 			"the API server would refuse it", []string{config},
 			[]v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionLabel, OldValue: "web", NewValue: "not valid"}},
@@ -213,6 +235,51 @@ func TestMake_refuses(t *testing.T) {
 	}
 	_, err := restore.Make(nil, restore.Options{})
 	assert.ErrorIs(t, err, restore.ErrNoApplication)
+}
+
+// C18: a name that the API server has accepted, by rules of its own, is no fault of rules.
+func TestMake_keepsOddNames(t *testing.T) {
+	plan, err := restore.Make(definitions(t, application, `{apiVersion: v1, kind: Service, metadata: {name: 1web, namespace: ns1}}`), restore.Options{
+		Namespace: "ns1", Application: "shop", Rules: []v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionName, OldValue: "x", NewValue: "y"}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "1web", plan.All()[0].GetName())
+}
+
+// C18: a value may have 256 KiB, whichever way it comes to be.
+func TestMake_largestValue(t *testing.T) {
+	const most = 256 << 10
+	for _, match := range []v1alpha1.SubstitutionMatch{v1alpha1.MatchSubstring, v1alpha1.MatchRegex} {
+		for size, fault := range map[int]string{most: "", most + 1: "spec.valueSubstitutionRules[0]: the new values are too large"} {
+			_, err := restore.Make(definitions(t, application, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: ns1, annotations: {x: ab-}}}`), restore.Options{
+				Namespace: "ns1", Application: "shop", Rules: []v1alpha1.ValueSubstitutionRule{
+					{Type: v1alpha1.SubstitutionAnnotation, OldValue: "b", NewValue: strings.Repeat("x", size-2), Match: match},
+				},
+			})
+			if fault == "" {
+				assert.NoError(t, err, "%s, %d bytes", match, size)
+			} else {
+				assert.ErrorContains(t, err, fault, "%s, %d bytes", match, size)
+			}
+		}
+	}
+}
+
+// C18: what rules take away is no reason for others to add more.
+func TestMake_growthIsNotPaidBack(t *testing.T) {
+	config, annotations := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: ns1}}`), map[string]string{}
+	large := strings.Repeat("x", 200<<10)
+	for i := range 45 {
+		annotations[fmt.Sprintf("k%d", i)] = large
+	}
+	config.SetAnnotations(annotations)
+	rule := func(from, to string) v1alpha1.ValueSubstitutionRule {
+		return v1alpha1.ValueSubstitutionRule{Type: v1alpha1.SubstitutionAnnotation, OldValue: from, NewValue: to, Match: v1alpha1.MatchExact}
+	}
+	_, err := restore.Make([]*unstructured.Unstructured{object(t, application), config}, restore.Options{
+		Namespace: "ns1", Application: "shop", Rules: []v1alpha1.ValueSubstitutionRule{rule(large, "a"), rule("a", large)},
+	})
+	assert.ErrorContains(t, err, "spec.valueSubstitutionRules[1]: the new values are too large")
 }
 
 func inNamespace(o *unstructured.Unstructured) *unstructured.Unstructured {

@@ -10,14 +10,17 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	_ "embed"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	snapshots "waybill.dev/waybill/sync/data/snapshot/volumes"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/env/node"
 	"waybill.dev/waybill/test/env/volumes"
@@ -140,8 +143,25 @@ func (w *world) snapshot(name string) *v1alpha1.ApplicationSnapshot {
 	}
 	w.Create(snapshot)
 	hub.AwaitReady(w.World, snapshot)
-	w.T.Logf("snapshot %s: quiesced for %s, %s in all", name, snapshot.Status.QuiescedFor.Duration, snapshot.Status.CompletionTime.Sub(snapshot.CreationTimestamp.Time))
+	w.T.Logf("snapshot %s: quiesced for %s, of which the driver copied for %s; %s in all", name, snapshot.Status.QuiescedFor.Duration,
+		w.copied(snapshot).Round(time.Millisecond), snapshot.Status.CompletionTime.Sub(snapshot.CreationTimestamp.Time))
 	return snapshot
+}
+
+// copied returns how long the driver took to copy the volumes of a snapshot.
+func (w *world) copied(snapshot *v1alpha1.ApplicationSnapshot) time.Duration {
+	w.T.Helper()
+	direct, err := snapshots.NewClient(w.Cluster.RESTConfig(), w.Client.RESTMapper())
+	require.NoError(w.T, err)
+	var copied time.Duration
+	for _, v := range snapshot.Status.Volumes {
+		of := &snapshotv1.VolumeSnapshot{}
+		require.NoError(w.T, direct.Get(w.T.Context(), client.ObjectKey{Namespace: snapshot.Namespace, Name: v.VolumeSnapshot}, of))
+		took := w.volumes.Driver.Took("snapshot-" + string(of.UID)) // as csi-snapshotter names it
+		require.NotZero(w.T, took)
+		copied += took
+	}
+	return copied
 }
 
 // clone restores the snapshot into another namespace under another name.

@@ -74,6 +74,7 @@ type snapshot struct {
 	group   string // empty for one that was taken alone
 	size    int64
 	created time.Time
+	took    time.Duration // to copy
 }
 
 type group struct {

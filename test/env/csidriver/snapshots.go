@@ -52,6 +52,7 @@ func (d *Driver) take(of subject, volumes map[string]string) (map[string]snapsho
 		taken[id] = snapshot{subject: of.and(v.subject), volume: volumeID, size: v.size}
 	}
 	d.mu.Unlock()
+	began := time.Now()
 	if err := d.copyPaused(copies...); err != nil {
 		return nil, err
 	}
@@ -59,11 +60,19 @@ func (d *Driver) take(of subject, volumes map[string]string) (map[string]snapsho
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, s := range taken {
-		s.created = created
+		s.created, s.took = created, created.Sub(began)
 		taken[id] = s
 		d.snapshots[id] = s
 	}
 	return taken, nil
+}
+
+// Took returns how long the copy for a snapshot took, while which the writers to its volume are paused; zero if there is
+// no such snapshot.
+func (d *Driver) Took(snapshotID string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.snapshots[snapshotID].took
 }
 
 // DeleteSnapshot removes the copy.

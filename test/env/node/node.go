@@ -3,6 +3,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,24 @@ func Require(t testing.TB) {
 			t.Fatalf("a real Node needs %s: install package %s", file, pkg)
 		}
 	}
+	for _, able := range abilities {
+		if out, err := exec.CommandContext(t.Context(), able.command[0], able.command[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("a real Node needs %s, which this machine does not allow: %s: %v: %s", able.what, strings.Join(able.command, " "), err, bytes.TrimSpace(out))
+		}
+	}
+}
+
+// abilities are what not even root may have, as in most containers, and how to find out. Each command changes nothing
+// that outlives it.
+var abilities = []struct {
+	what    string
+	command []string
+}{
+	{"mount and PID namespaces, and mounts in them (CAP_SYS_ADMIN)", []string{
+		"/usr/bin/unshare", "--mount", "--pid", "--fork", "--mount-proc", "/bin/sh", "-ec", "mount --make-rshared / && mount -t tmpfs tmpfs /mnt",
+	}},
+	{"bridges (CAP_NET_ADMIN)", []string{"/usr/bin/unshare", "--net", "/usr/sbin/ip", "link", "add", "waybill-able", "type", "bridge"}},
+	{"control groups that it can write to", []string{"/bin/sh", "-ec", "mkdir /sys/fs/cgroup/freezer/waybill-able-$$ && rmdir /sys/fs/cgroup/freezer/waybill-able-$$"}},
 }
 
 // Options configures a Node.
