@@ -204,6 +204,10 @@ const (
 // to be created again.
 const RecreatedReason = "Recreated"
 
+// PrunedReason: of an event of a GitSync: objects were deleted, because the revision that is applied does not
+// have them any more.
+const PrunedReason = "Pruned"
+
 // Reasons of KubernetesCluster.
 const (
 	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why.

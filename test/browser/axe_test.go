@@ -47,7 +47,8 @@ var loadAxe = sync.OnceValues(func() (string, error) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", err
 		}
-		pack := exec.Command("npm", "pack", "--silent", "axe-core@"+axeVersion, "--pack-destination="+dir)
+		// Registries may be slow: npm asks again, with pauses.
+		pack := exec.Command("npm", "pack", "--silent", "--fetch-retries=5", "axe-core@"+axeVersion, "--pack-destination="+dir)
 		if out, err := pack.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("these tests need axe-core, which npm fetches: %w: %s", err, out)
 		}

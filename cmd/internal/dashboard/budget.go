@@ -28,6 +28,9 @@ const (
 	// an API server.
 	maxLogs     = 1000
 	maxLogsEach = 20
+	// maxWatches is how many kinds and namespaces of trees are watched at a time, and maxWatchesEach how many for one user.
+	maxWatches     = 3000
+	maxWatchesEach = 200
 	// freeAgain is when those may ask again who have as much under way as they may.
 	freeAgain  = 5 * time.Second
 	closeAgain = time.Minute
@@ -50,6 +53,7 @@ type spending struct {
 	requests *rate.Limiter
 	atATime  int
 	logs     int
+	watches  int
 }
 
 func newBudget() *budget { return budgetOf(shareOfEach, shareOfAll) }
@@ -64,7 +68,7 @@ func (b *budget) of(name string) *spending {
 	if now.Sub(b.swept) > time.Minute {
 		b.swept = now
 		for name, one := range b.by {
-			if one.atATime == 0 && one.logs == 0 && one.requests.TokensAt(now) >= float64(b.each.burst) {
+			if one.atATime == 0 && one.logs == 0 && one.watches == 0 && one.requests.TokensAt(now) >= float64(b.each.burst) {
 				delete(b.by, name)
 			}
 		}
@@ -105,20 +109,34 @@ func (b *budget) request(name string) (end func(), again time.Duration) {
 
 // log takes a log that a user follows, and returns the function that ends it; if there is none left, when to ask again.
 func (b *budget) log(name string) (end func(), again time.Duration) {
+	end = b.lasting(name, maxLogsEach, maxLogs, func(s *spending) *int { return &s.logs })
+	if end == nil {
+		return nil, closeAgain
+	}
+	return end, 0
+}
+
+// watch takes a watch of a user, and returns the function that ends it; nil if there is none left.
+func (b *budget) watch(name string) (end func()) {
+	return b.lasting(name, maxWatchesEach, maxWatches, func(s *spending) *int { return &s.watches })
+}
+
+// lasting takes one of what lasts, of which a user, and all together, have so many at most.
+func (b *budget) lasting(name string, each, all int, of func(*spending) *int) (end func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.of(name)
-	if own.logs >= maxLogsEach || b.whole.logs >= maxLogs {
-		return nil, closeAgain
+	if *of(own) >= each || *of(b.whole) >= all {
+		return nil
 	}
-	own.logs++
-	b.whole.logs++
+	*of(own)++
+	*of(b.whole)++
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		own.logs--
-		b.whole.logs--
-	}, 0
+		*of(own)--
+		*of(b.whole)--
+	}
 }
 
 // reads serves what reads clusters, as far as the budget goes.
@@ -151,6 +169,14 @@ func (s *server) spend(v *viewer) error {
 	}
 	end()
 	return nil
+}
+
+// watching takes a watch of a viewer, and returns the function that ends it; nil if there is none left.
+func (s *server) watching(v *viewer) (end func()) {
+	if s.budget == nil {
+		return func() {}
+	}
+	return s.budget.watch(v.name)
 }
 
 // askAgain says when a request may be sent again.

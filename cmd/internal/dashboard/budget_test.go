@@ -64,10 +64,12 @@ func TestBudget_forgets(t *testing.T) {
 	ended()
 	_, _ = b.request("waits")
 	_, _ = b.log("reads")
+	b.watch("looks")
 	clock.SetTime(clock.Now().Add(time.Hour))
 	_, _ = b.request("jane")
 	assert.Contains(t, b.by, "waits")
 	assert.Contains(t, b.by, "reads")
+	assert.Contains(t, b.by, "looks")
 	assert.NotContains(t, b.by, "gone")
 }
 
@@ -112,6 +114,29 @@ func TestBudget_logs(t *testing.T) {
 	last()
 	after, _ := b.log("jane")
 	assert.NotNil(t, after, "one has ended")
+}
+
+// What is watched for a user, and for all, is bounded, and is free again when it ends.
+func TestBudget_watches(t *testing.T) {
+	b := newBudget()
+	var last func()
+	for range maxWatchesEach {
+		last = b.watch("jane")
+		require.NotNil(t, last)
+	}
+	assert.Nil(t, b.watch("jane"))
+	assert.NotNil(t, b.watch("john"))
+	last()
+	require.NotNil(t, b.watch("jane"), "one has ended")
+	for i := range maxWatches - maxWatchesEach - 1 {
+		last = b.watch(fmt.Sprint(i))
+		require.NotNil(t, last)
+	}
+	assert.Nil(t, b.watch("jim"))
+	last()
+	assert.NotNil(t, b.watch("jim"), "one has ended")
+	read, _ := b.log("jim")
+	assert.NotNil(t, read, "logs are counted by themselves")
 }
 
 // A user who asks for too much is told when to ask again, on a page; what the hub has in memory is shown, and others are served.

@@ -67,13 +67,17 @@ func webLink(address string) string {
 	return address
 }
 
+// maxLogo is how large a picture is that is served, in bytes: what the API takes, which counts characters of base64. The CRD of the hub
+// may be older.
+const maxLogo = 87384 / 4 * 3
+
 // logo serves the picture of a definition. A script in it does not run, even where the picture is
 // opened as a page.
 func (s *server) logo(w http.ResponseWriter, r *http.Request) {
 	found, ok, err := s.inventory.definitions.informer.GetStore().GetByKey(r.PathValue("name"))
 	definition, known := found.(*v1alpha1.ApplicationDefinition)
 	if err != nil || !ok || !known || definition.Spec.Logo == nil || s.inventory.definitions.stands().State == forbidden ||
-		!viewerOf(r).sees(r.Context(), s.inventory.definitions, "") {
+		len(definition.Spec.Logo.Data) > maxLogo || !viewerOf(r).sees(r.Context(), s.inventory.definitions, "") {
 		http.NotFound(w, r)
 		return
 	}

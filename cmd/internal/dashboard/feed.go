@@ -40,6 +40,9 @@ type stream struct {
 
 	mu      sync.Mutex
 	touched map[touch]bool
+	// remarked is what the page is to say about how it is followed, and unsaid that it does not say so yet.
+	remarked string
+	unsaid   bool
 }
 
 // touch is what has changed: an object of a kind in a namespace. Without a namespace it is one that has none, or the state
@@ -109,10 +112,33 @@ func (s *stream) tell(kind, namespace string) {
 		s.touched = map[touch]bool{{}: true} // whatever it is
 	}
 	s.touched[touch{kind, namespace}] = true
+	s.wake()
+}
+
+func (s *stream) wake() {
 	select {
 	case s.woken <- struct{}{}:
 	default: // it is woken already
 	}
+}
+
+// remark has the page say something about how it is followed; nothing if that is empty. It does not block.
+func (s *stream) remark(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text != s.remarked {
+		s.remarked, s.unsaid = text, true
+		s.wake()
+	}
+}
+
+// toSay returns what the page is to say, once.
+func (s *stream) toSay() (text string, unsaid bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, unsaid = s.remarked, s.unsaid
+	s.unsaid = false
+	return text, unsaid
 }
 
 // take returns what has changed since it was called last.

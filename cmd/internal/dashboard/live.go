@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -106,7 +107,10 @@ func (t *told) run(ctx context.Context) {
 			if !pause(ctx, t.pace.gather) {
 				return
 			}
-			if t.concerned(ctx, t.stream.take()) {
+			if text, unsaid := t.stream.toSay(); unsaid {
+				ok = t.send(partial(text))
+			}
+			if ok && t.concerned(ctx, t.stream.take()) {
 				ok = t.send(change)
 			}
 		}
@@ -118,6 +122,12 @@ const (
 	// bye has the page open another stream, or find out that the session has ended.
 	bye = "event: bye\ndata: {}\n\n"
 )
+
+// partial has the page say which changes it does not follow.
+func partial(text string) string {
+	data, _ := json.Marshal(text) // a string can be encoded
+	return "event: partial\ndata: " + string(data) + "\n\n"
+}
 
 // send writes to the stream, and reports whether the browser takes it.
 func (t *told) send(text string) bool {

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// stream opens the stream of a page, and returns its events once it is connected.
+// stream opens the stream of a page, and returns its events once it is connected: change, bye, and partial with what it says.
 func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -37,6 +37,9 @@ func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
 	go func() {
 		for lines.Scan() {
 			if event, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				if lines.Scan(); event == "partial" {
+					event += lines.Text()
+				}
 				found <- event
 			}
 		}

@@ -184,11 +184,12 @@ func manifestOf(object *unstructured.Unstructured, hides *curtain) string {
 	return string(content)
 }
 
-// followObject has a stream wake when the object of its page changes. It returns which that is; nil if the page is about
-// kinds.
+// followObject has a stream wake when the object of its page changes, and on the page of a tree, what that consists of. It
+// returns which object that is; nil if the page is about kinds.
 func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Query().Get("object"), "/objects/"), "/")
-	if len(path) != len(objectPath) {
+	whole := len(path) == len(objectPath)+1 && path[len(objectPath)] == "tree"
+	if len(path) != len(objectPath) && !whole {
 		return nil, nil // the page is about kinds of the inventory
 	}
 	if err := s.spend(viewerOf(r)); err != nil {
@@ -216,6 +217,10 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	}, func(string) { to.tell("", "") })
 	f.standing.Namespace, f.selects = at.namespace, fields.OneTermEqualSelector("metadata.name", at.name)
 	f.keep = at.alone
+	if whole {
+		v := viewerOf(r)
+		s.trees.follow(r.Context(), treePage{v, at.String()}, newBranches(to, func() func() { return s.watching(v) }))
+	}
 	go func() { _ = f.run(r.Context()) }() // without it, the page is what it was when it was opened
 	return &shown{in: cluster, what: authorizationv1.ResourceAttributes{
 		Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name,

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
@@ -135,6 +136,13 @@ func TestServer_showsWhatTheHubKnows(t *testing.T) {
 	assert.Equal(t, "image/svg+xml", logo.header.Get("Content-Type"))
 	assert.Contains(t, logo.header.Get("Content-Security-Policy"), "sandbox", "opened by itself, it runs no script")
 	assert.Equal(t, http.StatusNotFound, b.get("/logos/none").status)
+	large := definition.DeepCopy()
+	large.ObjectMeta, large.Spec.Logo.Data = metav1.ObjectMeta{Name: "large-" + ns}, make([]byte, maxLogo+1)
+	c, err := client.New(api.RESTConfig(), client.Options{Scheme: scheme(t)})
+	require.NoError(t, err)
+	assert.ErrorContains(t, c.Create(t.Context(), large), "spec.logo.data", "the API takes none that is larger")
+	require.NoError(t, b.server.inventory.definitions.informer.GetStore().Add(large)) // as one of an older CRD
+	assert.Equal(t, http.StatusNotFound, b.get("/logos/"+large.Name).status)
 	assert.Equal(t, http.StatusNotFound, b.get(objectLink("", "", "gitsyncs", ns, "none")).status)
 	missing := b.get(objectLink("", "", "secrets", ns, "none"))
 	assert.NotEqual(t, http.StatusOK, missing.status, "it shows Waybill's kinds only")

@@ -72,7 +72,7 @@ func syncSections(g *v1alpha1.GitSync) []section {
 	if link := commitLink(g.Spec.URL, g.Status.Revision); link != "" {
 		facts.Rows[2][1].Link = link
 	}
-	pruned := "Objects that are removed from the repository are deleted."
+	pruned := "Objects that are removed from the repository are deleted. Events Pruned say which."
 	if !g.GetPrune() {
 		pruned = "Objects that are removed from the repository stay: spec.prune is false."
 	}

@@ -42,13 +42,19 @@ func hub(t testing.TB) *env.Cluster {
 	return env.Shared(t, env.Options{Name: "hub", NoControllers: true, CRDs: []string{"../../../charts/waybill/crds"}})
 }
 
+// scheme has our kinds and those of Kubernetes.
+func scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(s))
+	require.NoError(t, v1alpha1.AddToScheme(s))
+	return s
+}
+
 // create creates objects with the status that they have, and deletes them at the test's end.
 func create(t testing.TB, cluster *env.Cluster, objects ...client.Object) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	c, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	c, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme(t)})
 	require.NoError(t, err)
 	for _, object := range objects {
 		wanted := object.DeepCopyObject().(client.Object)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,8 @@ import (
 const (
 	maxDrawn    = 150
 	maxBranches = 2000
+	// maxRead is how many user clusters are read for a tree.
+	maxRead = 50
 )
 
 // branch is a row of a tree.
@@ -35,7 +38,7 @@ type branch struct {
 // tree shows what became of an object, from the commit to the Pods. It is a page of its own, because reading that may
 // take a while.
 func (s *server) tree(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *subject) {
-	grown, err := tree.Grow(ctx, sub.cluster, sub.object, 0)
+	grown, err := tree.GrowIn(ctx, sub.cluster, sub.object, s.near(ctx, sub))
 	if err != nil {
 		s.explain(w, r, sub.cluster, sub.at, false, err)
 		return
@@ -56,9 +59,60 @@ func (s *server) tree(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if len(rows) <= maxDrawn {
 		model["Graph"] = drawing(rows)
 	}
+	s.trees.shown(treePage{sub.viewer, sub.at.String()}, func() *tree.Sketch { return grown.Sketch(maxBranches) })
 	s.show(w, r, "tree", http.StatusOK, page{
-		Title: "Tree of " + sub.object.GetName(), Area: areas[sub.object.GetKind()], Object: sub.at.String(), Troubles: sub.notes.all(), Model: model,
+		Title: "Tree of " + sub.object.GetName(), Area: areas[sub.object.GetKind()], Object: sub.at.String() + "/tree", Troubles: sub.notes.all(), Model: model,
 	})
+}
+
+// near returns which user clusters are read for the tree of an object of the hub that may lead to all of them: of many, those that the
+// object has to do with, as far as the hub knows, and so many of these at most. Others would cost a request for each kubeconfig.
+func (s *server) near(ctx context.Context, sub *subject) tree.Reads {
+	all := visible[*v1alpha1.KubernetesCluster](ctx, sub.viewer, s.inventory.clusters)
+	if len(all) <= maxRead || sub.at.cluster.Name != "" {
+		return nil
+	}
+	concerned := func(k *v1alpha1.KubernetesCluster) bool { return uses(k, sub.object.GetName()) }
+	if sub.object.GetKind() == v1alpha1.GitSyncKind {
+		to := targetsOf(sub)
+		concerned = func(k *v1alpha1.KubernetesCluster) bool {
+			return k.Namespace == sub.object.GetNamespace() && to[k.Name]
+		}
+	}
+	read, more := map[types.NamespacedName]bool{}, 0
+	for _, k := range all {
+		switch {
+		case !concerned(k):
+		case len(read) < maxRead:
+			read[client.ObjectKeyFromObject(k)] = true
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		sub.notes.warnf("What is in %d more clusters is not read: a tree leads to %d at most. The pages of clusters have theirs.", more, maxRead)
+	}
+	return func(k *v1alpha1.KubernetesCluster) bool { return read[client.ObjectKeyFromObject(k)] }
+}
+
+// uses reports whether a cluster has installations of a definition, or whether the hub does not know.
+func uses(k *v1alpha1.KubernetesCluster, definition string) bool {
+	return int(k.Status.InstallationCount) > len(k.Status.Installations) ||
+		slices.ContainsFunc(k.Status.Installations, func(i v1alpha1.InstallationSummary) bool { return i.Definition == definition }) ||
+		slices.ContainsFunc(k.Status.Usage, func(u v1alpha1.DefinitionUsage) bool { return u.Definition == definition })
+}
+
+// targetsOf returns the clusters that a GitSync delivers to.
+func targetsOf(sub *subject) map[string]bool {
+	to := map[string]bool{}
+	clusters, _, _ := unstructured.NestedSlice(sub.object.Object, "status", "clusters") // what it has not is delivered nowhere
+	for _, one := range clusters {
+		if status, ok := one.(map[string]any); ok {
+			name, _ := status["name"].(string)
+			to[name] = true
+		}
+	}
+	return to
 }
 
 // origin returns what an object comes from: a commit, and the GitSync that delivers it, as far as the viewer may see that.

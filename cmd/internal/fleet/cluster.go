@@ -183,15 +183,21 @@ func (c *Cluster) Explain(err error) error {
 // it. A cluster whose kubeconfig cannot be used is included and returns the error when it is used. The hub
 // itself comes first, whether or not it has a KubernetesCluster.
 func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
-	hub, others, err := c.list(ctx)
+	return c.UserClustersIf(ctx, func(*v1alpha1.KubernetesCluster) bool { return true })
+}
+
+// UserClustersIf is like UserClusters, with those of the hub's clusters that keep accepts: of the others, not even the kubeconfig is
+// read. keep is called for one after the other, and not for the hub itself.
+func (c *Cluster) UserClustersIf(ctx context.Context, keep func(*v1alpha1.KubernetesCluster) bool) ([]*Cluster, error) {
+	hub, others, err := c.list(ctx, keep)
 	if err != nil {
 		return nil, err
 	}
 	return append([]*Cluster{hub}, withSeeds(ctx, others)...), nil
 }
 
-// list returns the hub with its KubernetesCluster, if it has one, and the clusters of the others.
-func (c *Cluster) list(ctx context.Context) (itself *Cluster, others []*Cluster, err error) {
+// list returns the hub with its KubernetesCluster, if it has one, and the clusters of those others that keep accepts.
+func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluster) bool) (itself *Cluster, others []*Cluster, err error) {
 	conn, err := c.connect()
 	if err != nil {
 		return nil, nil, err
@@ -208,6 +214,9 @@ func (c *Cluster) list(ctx context.Context) (itself *Cluster, others []*Cluster,
 		k := &list.Items[i]
 		if k.Spec.KubeconfigSecretRef == nil {
 			hub.Key, hub.Paused = client.ObjectKeyFromObject(k), k.Spec.Paused
+			continue
+		}
+		if !keep(k) {
 			continue
 		}
 		group.Go(func() error {

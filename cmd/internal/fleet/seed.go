@@ -69,7 +69,7 @@ func withSeeds(ctx context.Context, clusters []*Cluster) []*Cluster {
 
 // users returns the clusters of a seed, without the seed itself.
 func (c *Cluster) users(ctx context.Context) ([]*Cluster, error) {
-	_, others, err := c.list(ctx)
+	_, others, err := c.list(ctx, func(*v1alpha1.KubernetesCluster) bool { return true })
 	return others, err
 }
 

@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"fmt"
 	"net/http"
 
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -16,4 +18,18 @@ func (c *Cluster) Streaming() (*rest.Config, *http.Client, error) {
 	unlimited := *httpClient
 	unlimited.Timeout, config.Timeout = 0, 0
 	return config, &unlimited, nil
+}
+
+// StreamingMetadata returns a client for watches of metadata, which have no time limit.
+func (c *Cluster) StreamingMetadata() (metadata.Interface, error) {
+	config, httpClient, err := c.Streaming()
+	if err != nil {
+		return nil, err
+	}
+	config.WarningHandler = rest.NoWarnings{} // what is watched is there already: nobody chose its version now
+	m, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return m, nil
 }

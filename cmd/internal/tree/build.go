@@ -26,6 +26,7 @@ type builder struct {
 	depth   int // levels below the root; 0 for all
 	home    *clusterReader
 	readers []*clusterReader // of the clusters, the home cluster and those of seeds among them
+	leftOut map[client.ObjectKey]bool
 
 	mu      sync.Mutex
 	visited map[visit]bool
@@ -47,13 +48,24 @@ var leadsToOthers = map[string]bool{
 	v1alpha1.GitSyncKind: true, v1alpha1.ApplicationDefinitionKind: true, v1alpha1.KubernetesClusterKind: true,
 }
 
-// newBuilder returns a builder for a tree with a root of that kind. It looks up clusters other than
-// the home cluster only if the tree may lead there.
-func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth int) *builder {
-	b := &builder{warnings: newWarnings(), depth: depth, visited: map[visit]bool{}, claimed: map[visit]bool{}, holds: map[visit]string{}}
+// newBuilder returns a builder for a tree of a root. It looks up clusters other than the home cluster only if the tree may lead
+// there, and reads, if it is not nil, accepts them.
+func newBuilder(ctx context.Context, home *fleet.Cluster, root *unstructured.Unstructured, depth int, reads Reads) *builder {
+	b := &builder{
+		warnings: newWarnings(), depth: depth, leftOut: map[client.ObjectKey]bool{},
+		visited: map[visit]bool{}, claimed: map[visit]bool{}, holds: map[visit]string{},
+	}
 	clusters := []*fleet.Cluster{home}
-	if leadsToOthers[rootKind] {
-		all, err := home.UserClusters(ctx)
+	if leadsToOthers[root.GetKind()] {
+		all, err := home.UserClustersIf(ctx, func(k *v1alpha1.KubernetesCluster) bool {
+			key := client.ObjectKeyFromObject(k)
+			wanted := reads == nil || reads(k)
+			if root.GetKind() == v1alpha1.KubernetesClusterKind { // its tree is that of one cluster
+				wanted = key == client.ObjectKeyFromObject(root)
+			}
+			b.leftOut[key] = !wanted
+			return wanted
+		})
 		if err == nil {
 			clusters = all
 		} else { // a user cluster does not serve them, or we may not list them
@@ -178,7 +190,11 @@ func (b *builder) ofGitSync(ctx context.Context, at *clusterReader, gs *v1alpha1
 		if status.Name != "" {
 			target = b.reader(client.ObjectKey{Namespace: gs.Namespace, Name: status.Name})
 		}
-		if target == nil {
+		switch {
+		case target == nil && b.leftOut[client.ObjectKey{Namespace: gs.Namespace, Name: status.Name}]:
+			node.Message = joined(node.Message, "what it has is not read here")
+			return node, nil
+		case target == nil:
 			node.Health, node.Message = health.NotFound, "the hub has no such KubernetesCluster"
 			return node, nil
 		}
@@ -283,6 +299,7 @@ func idOf(object *unstructured.Unstructured) manifest.ID {
 // describe returns the node of a live object.
 func describe(object *unstructured.Unstructured, at *clusterReader) *treeNode {
 	node := newNode(idOf(object), at)
+	node.read(object)
 	node.Health, node.Message = health.Of(object)
 	if !isOurs(object) {
 		if node.Health == health.Current {

@@ -43,6 +43,7 @@ type clusterReader struct {
 	graphs map[string]func() graph // by namespace; empty for the whole cluster
 	lists  map[place]func() map[string]*unstructured.Unstructured
 	gets   map[place]int
+	aside  map[types.UID]string                                    // versions of what objects own and the tree does not show
 	users  map[types.NamespacedName]func() outcome[*clusterReader] // its user clusters
 }
 
@@ -78,6 +79,7 @@ func newClusterReader(cluster *fleet.Cluster, w *warnings) *clusterReader {
 		graphs: map[string]func() graph{},
 		lists:  map[place]func() map[string]*unstructured.Unstructured{},
 		gets:   map[place]int{},
+		aside:  map[types.UID]string{},
 		users:  map[types.NamespacedName]func() outcome[*clusterReader]{},
 	}
 	var once sync.Once
@@ -147,6 +149,7 @@ func (r *clusterReader) read(ctx context.Context, id manifest.ID) (*unstructured
 			node.Health, node.Message = unread(err)
 			return nil, node
 		}
+		node.read(object)
 		node.Health, node.Message = health.OfMetadata(object.DeletionTimestamp != nil)
 		if object.DeletionTimestamp != nil && gvk.GroupKind() == namespaceKind {
 			node.Message = lingering(ctx, c, key, node.Message)

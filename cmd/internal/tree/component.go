@@ -121,6 +121,7 @@ func (p *applicationBuilder) component(ctx context.Context, kind schema.GroupVer
 	case object != nil:
 		node = describe(object, p.at)
 	case !p.inFull(kind.GroupKind()):
+		node.read(found)
 		node.Health, node.Message = health.OfMetadata(found.DeletionTimestamp != nil)
 		var err error
 		if object, err = withoutContent(kind, found); err != nil {

@@ -33,6 +33,7 @@ func (d *dependent) node(at *clusterReader) *treeNode {
 		node.Health, node.Message = unread(d.err)
 		return node
 	case !health.HasStatus(d.object.GroupVersionKind().GroupKind()):
+		node.read(d.object)
 		node.Health, node.Message = health.OfMetadata(d.object.GetDeletionTimestamp() != nil)
 		return node
 	}
@@ -55,17 +56,22 @@ func (r *clusterReader) dependents(ctx context.Context, of *unstructured.Unstruc
 		found = r.ofAnyKind(ctx, of)
 	}
 	r.readAll(ctx, found)
-	return heeded(of, found)
+	return r.heeded(of, found)
 }
 
 // heeded returns the objects that are worth showing: in the namespace of their owner, as Kubernetes
 // heeds no other references, and not retired. An object that several groups serve is taken once.
-func heeded(owner *unstructured.Unstructured, found []*dependent) []*dependent {
+func (r *clusterReader) heeded(owner *unstructured.Unstructured, found []*dependent) []*dependent {
 	var kept []*dependent
 	seen := map[types.UID]bool{}
 	for _, d := range found {
 		elsewhere := owner.GetNamespace() != "" && owner.GetNamespace() != d.object.GetNamespace()
-		if uid := d.object.GetUID(); !elsewhere && !seen[uid] && (d.err != nil || !retired(d.object)) {
+		switch uid := d.object.GetUID(); {
+		case d.err == nil && (elsewhere || retired(d.object)):
+			r.mu.Lock()
+			r.aside[uid] = d.object.GetResourceVersion()
+			r.mu.Unlock()
+		case !elsewhere && !seen[uid]:
 			seen[uid] = true
 			kept = append(kept, d)
 		}

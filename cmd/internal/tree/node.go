@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -34,6 +37,10 @@ type treeNode struct {
 	// at reads the cluster that the object is in; nil where only the hub has a record of it.
 	at *clusterReader
 
+	// uid and resourceVersion are those of the object that was read; empty if none was.
+	uid             types.UID
+	resourceVersion string
+
 	// pending is added below the node when everything else is there.
 	pending *pending
 }
@@ -46,6 +53,11 @@ func (n *treeNode) same(other *treeNode) bool {
 
 func newNode(id manifest.ID, at *clusterReader) *treeNode {
 	return &treeNode{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: at.name(), at: at}
+}
+
+// read notes which state of the object the node is made of.
+func (n *treeNode) read(object metav1.Object) {
+	n.uid, n.resourceVersion = object.GetUID(), object.GetResourceVersion()
 }
 
 // sortNodes sorts siblings into an order that does not depend on who answered first.

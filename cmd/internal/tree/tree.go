@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -16,6 +17,7 @@ type Tree struct {
 	Warnings []string
 
 	root *treeNode
+	home *clusterReader // of the cluster that the root is in
 }
 
 // Member is an object of a tree, and where it is. It may not exist any more, or not yet.
@@ -27,12 +29,25 @@ type Member struct {
 // Grow returns the tree of an object of the target, which is given in full. depth is how many levels
 // below the object it has; 0 means all.
 func Grow(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, depth int) (*Tree, error) {
-	b := newBuilder(ctx, target, root.GetKind(), depth)
+	return grow(ctx, target, root, depth, nil)
+}
+
+// GrowIn is like Grow for all levels, and does not read user clusters that reads refuses: of these, the tree has what the target
+// knows at most.
+func GrowIn(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, reads Reads) (*Tree, error) {
+	return grow(ctx, target, root, 0, reads)
+}
+
+// Reads says which user clusters are read.
+type Reads func(*v1alpha1.KubernetesCluster) bool
+
+func grow(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, depth int, reads Reads) (*Tree, error) {
+	b := newBuilder(ctx, target, root, depth, reads)
 	node, err := b.build(ctx, root)
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{Warnings: b.all(), root: node}, nil
+	return &Tree{Warnings: b.all(), root: node, home: b.home}, nil
 }
 
 // Members returns the objects of the tree, the root first, each once. Those of clusters that do not

@@ -1,6 +1,7 @@
 package gitsync_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,16 +43,17 @@ func TestGitSync_adoptsAndForces(t *testing.T) {
 	require.True(t, w.Exists(token, "token"))
 	assert.NotEqual(t, before, token.UID)
 	assert.Equal(t, corev1.SecretType("b"), token.Type)
-	require.True(t, w.Eventually(func() bool {
+	w.awaitEvent(v1alpha1.RecreatedReason, "Secret "+w.Namespace+"/token")
+}
+
+// awaitEvent waits for an event with a text.
+func (w *world) awaitEvent(reason, text string) {
+	w.T.Helper()
+	require.True(w.T, w.Eventually(func() bool {
 		list := &eventsv1.EventList{}
-		require.NoError(t, w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)))
-		for _, e := range list.Items {
-			if e.Reason == v1alpha1.RecreatedReason && strings.Contains(e.Note, "Secret "+w.Namespace+"/token") {
-				return true
-			}
-		}
-		return false
-	}), "no event tells of it")
+		require.NoError(w.T, w.Client.List(w.T.Context(), list, client.InNamespace(w.Namespace)))
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) })
+	}), "no event %s tells of %s", reason, text)
 }
 
 // Hooks and waves of Argo CD are not run, which is said.

@@ -55,6 +55,7 @@ func TestGitSync_tellsWhatItCannotDelete(t *testing.T) {
 	require.NoError(t, w.Client.Update(t.Context(), role))
 	w.AwaitGone(&corev1.ConfigMap{}, "stale")
 	hub.AwaitReady(w.World, gs)
+	w.awaitEvent(v1alpha1.PrunedReason, "deleted, because not in "+gs.Status.Revision+": ConfigMap "+w.Namespace+"/stale")
 }
 
 // C28, P14: a deletion that a webhook refuses as a conflict is told in its words, the same each time.

@@ -57,19 +57,26 @@ func ignored(objects []manifest.Object) string {
 	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
 }
 
-// tellRecreated records an event for what was deleted to be created again.
-func (s *scope) tellRecreated(t *target, changes []apply.Change) {
-	var names []string
-	for _, c := range changes {
-		if c.Action == apply.Recreated {
-			names = append(names, c.ID.String())
+// tellChanges records events for what was deleted: to be created again, or because the repository does not have it any more.
+func (s *scope) tellChanges(t *target, changes []apply.Change) {
+	for _, told := range []struct {
+		action            apply.Action
+		reason, act, note string
+	}{
+		{apply.Recreated, v1alpha1.RecreatedReason, "Recreate", "deleted and created again, because a field cannot be changed: "},
+		{apply.Deleted, v1alpha1.PrunedReason, "Prune", fmt.Sprintf("deleted, because not in %s: ", s.session.source.revision)},
+	} {
+		var names []string
+		for _, c := range changes {
+			if c.Action == told.action {
+				names = append(names, c.ID.String())
+			}
 		}
-	}
-	if len(names) > 0 {
-		s.pass.Tell(reconcile.Event{
-			Type: corev1.EventTypeNormal, Reason: v1alpha1.RecreatedReason, Action: "Recreate",
-			Note: t.prefix() + "deleted and created again, because a field cannot be changed: " + excerpt.Names(names, 10),
-		})
+		if len(names) > 0 {
+			s.pass.Tell(reconcile.Event{
+				Type: corev1.EventTypeNormal, Reason: told.reason, Action: told.act, Note: t.prefix() + told.note + excerpt.Names(names, 10),
+			})
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *Reconciler) engage(s *scope, t *target, kc *v1alpha1.KubernetesCluster)
 	if t.leaving {
 		return
 	}
-	s.tellRecreated(t, t.state.Result.Changes)
+	s.tellChanges(t, t.state.Result.Changes)
 	if t.applied == "" || t.delivered != t.state.Digest { // no correction is worth a write of the status
 		t.applied = t.delivery.Applier().Digest(s.apply)
 	}

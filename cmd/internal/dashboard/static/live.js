@@ -3,6 +3,8 @@
 
 const first = 1000, longest = 30000; // milliseconds between two attempts to connect
 let wait = first, stream = null, retry = 0, later = 0;
+let fetching = false, outdated = false; // the page is being fetched, and has changed since that began
+let unfollowed = ""; // what the page does not follow
 
 function main() { return document.getElementById("main"); }
 
@@ -22,12 +24,33 @@ function address(again) {
   return "/live?" + query;
 }
 
+// follows says which changes the page does not follow.
+function follows() {
+  const line = document.getElementById("partial");
+  line.textContent = unfollowed;
+  line.hidden = unfollowed === "";
+}
+
+// refresh replaces the page by a new copy. What changes meanwhile is fetched afterwards, in one, and after a pause as long as this
+// copy took: what is slow is not asked all the time.
 async function refresh() {
+  outdated = fetching;
+  if (fetching) return;
+  fetching = true;
+  const began = performance.now();
+  await renew().catch(() => {});
+  setTimeout(() => {
+    fetching = false;
+    if (outdated && stream) refresh();
+  }, performance.now() - began);
+}
+
+async function renew() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (answer.status === 401) return end(answer);
   if (answer.status === 429) {
     clearTimeout(later);
-    later = setTimeout(() => refresh().catch(() => {}), 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
+    later = setTimeout(refresh, 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
     return;
   }
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
@@ -40,6 +63,7 @@ async function refresh() {
   old.replaceChildren(...next.childNodes);
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
+  follows();
   document.dispatchEvent(new Event("refreshed"));
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
@@ -66,14 +90,19 @@ function connect(again) {
   close();
   const at = address(again);
   if (!at) return;
+  unfollowed = "";
   stream = new EventSource(at);
   stream.onopen = () => {
     wait = first;
     say("");
-    if (again) refresh().catch(() => {});
+    if (again) refresh();
   };
   stream.addEventListener("bye", () => connect(true));
-  stream.addEventListener("change", () => refresh().catch(() => {}));
+  stream.addEventListener("change", refresh);
+  stream.addEventListener("partial", (event) => {
+    unfollowed = JSON.parse(event.data);
+    follows();
+  });
   stream.onerror = () => {
     close();
     say("The dashboard does not answer: this is what was last seen.");
