@@ -255,7 +255,7 @@ func TestData_theSchemaAtItsLimits(t *testing.T) {
 
 // S17, S49, S50, C63: `kubectl get` says what people ask for first.
 func TestData_columns(t *testing.T) {
-	c := env.Shared(t, env.Options{Name: "bare", CRDs: []string{crds}})
+	c := env.Shared(t, env.Options{Name: "bare", NoControllers: true, CRDs: []string{crds}})
 	admin, _ := newClient(t, c.RESTConfig(), nil)
 	ns := c.Namespace(t)
 	const ready = `conditions: [{type: Ready, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-02T03:04:05Z"}]`

@@ -125,7 +125,7 @@ func TestImmutable_byTheWebhook(t *testing.T) {
 
 // C9, P2: the rules stand in the CRDs too, and hold where no webhook is registered.
 func TestImmutable_byTheSchemaAlone(t *testing.T) {
-	c := env.Shared(t, env.Options{Name: "bare", CRDs: []string{crds}})
+	c := env.Shared(t, env.Options{Name: "bare", NoControllers: true, CRDs: []string{crds}})
 	admin, _ := newClient(t, c.RESTConfig(), nil)
 	assertImmutable(t, admin, c, "web")
 }

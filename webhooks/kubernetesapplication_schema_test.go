@@ -19,7 +19,7 @@ import (
 
 func bare(t *testing.T) (client.Client, string) {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "bare", CRDs: []string{crds}})
+	c := env.Shared(t, env.Options{Name: "bare", NoControllers: true, CRDs: []string{crds}})
 	admin, _ := newClient(t, c.RESTConfig(), nil)
 	return admin, c.Namespace(t)
 }

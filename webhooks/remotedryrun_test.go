@@ -25,7 +25,7 @@ func service(port int64) *unstructured.Unstructured {
 // W2, P3: with the flag, what the user cluster would refuse is a warning that quotes it.
 func TestRemoteDryRun_warns(t *testing.T) {
 	hub := lifecycle(t)
-	user := env.Shared(t, env.Options{Name: "bare", CRDs: []string{crds}})
+	user := env.Shared(t, env.Options{Name: "bare", NoControllers: true, CRDs: []string{crds}})
 	s := serve(t, hub.RESTConfig(), func(o *webhooks.Options) { o.ParseKubeconfig = clientcmd.RESTConfigFromKubeConfig })
 	s.awaitReady(t)
 	admin, warned := newClient(t, hub.RESTConfig(), nil)

@@ -23,6 +23,7 @@ func TestOf_fitsAndIsReadable(t *testing.T) {
 		"split rune":   {"größer", 6, "gr...", "half a rune is left out"},
 		"whole rune":   {"größer!", 7, "grö...", "a whole one is kept"},
 		"four bytes":   {"a🚢🚢🚢", 8, "a🚢...", "also of those that take four bytes"},
+		"only dots":    {"ready", 3, "...", "there is room for nothing else"},
 		"no room":      {"ready", 2, "re", "there is no room for dots"},
 		"nothing":      {"ready", 0, "", "there is no room at all"},
 		"below zero":   {"ready", -1, "", "there is no room at all"},

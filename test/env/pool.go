@@ -19,8 +19,9 @@ import (
 // poolVariable holds the socket of the pool that Start and Shared borrow clusters from.
 const poolVariable = "WAYBILL_TEST_POOL"
 
-// mostIdle is how many clusters wait in a pool for somebody to need them: each takes half a gigabyte.
-const mostIdle = 6
+// most is how many clusters a pool keeps, those that are lent included: each takes half a gigabyte. Where
+// more are needed at the same time, more are started, and none wait to be lent again.
+const most = 14
 
 // Pool lends clusters to the test binaries of one `go test`, one after the other: a cluster that is
 // given back is restored to what it was when it had just started, which takes a fraction of a start.
@@ -30,6 +31,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	idle    []*pooled // the one that has waited longest is the first
+	inUse   int       // lent, or being started for that
 	started int
 	lent    int
 }
@@ -126,6 +128,9 @@ func (p *Pool) serve(conn net.Conn) {
 	ctx := context.Background() // bounded by the start's own limit
 	c, err := p.take(ctx, o)
 	if err != nil {
+		p.mu.Lock()
+		p.inUse--
+		p.mu.Unlock()
 		_ = answers.Encode(lending{Error: err.Error()})
 		return
 	}
@@ -146,19 +151,22 @@ func (p *Pool) serve(conn net.Conn) {
 	}
 }
 
-// take returns a cluster with these options: one that waits, or a new one.
+// take returns a cluster with these options: one that waits, or a new one. It counts as in use from now on, also if
+// there is an error.
 func (p *Pool) take(ctx context.Context, o Options) (*pooled, error) {
+	p.mu.Lock()
+	p.lent++
+	p.inUse++
+	p.mu.Unlock()
 	o.Audit = true // which suits those who do not need it, too
 	shape, err := shapeOf(o)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.lent++
-	p.mu.Unlock()
 	for {
 		c := p.takeIdle(shape)
 		if c == nil {
+			p.trim()
 			return p.start(ctx, o, shape)
 		}
 		<-c.restored
@@ -213,9 +221,10 @@ func (p *Pool) offer(c *pooled) {
 	defer p.mu.Unlock()
 	c.restored = make(chan struct{})
 	p.idle = append(p.idle, c)
+	p.inUse--
 }
 
-// renew restores a cluster that is offered, and stops the one that has waited longest if there are too many.
+// renew restores a cluster that is offered, and stops those that have waited longest if there are too many.
 func (p *Pool) renew(ctx context.Context, c *pooled) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -226,7 +235,12 @@ func (p *Pool) renew(ctx context.Context, c *pooled) {
 		p.remove(c)
 		c.Stop()
 	}
-	if surplus := p.surplus(); surplus != nil {
+	p.trim()
+}
+
+// trim stops those that have waited longest while there are too many.
+func (p *Pool) trim() {
+	for surplus := p.surplus(); surplus != nil; surplus = p.surplus() {
 		<-surplus.restored
 		surplus.Stop()
 	}
@@ -236,7 +250,7 @@ func (p *Pool) renew(ctx context.Context, c *pooled) {
 func (p *Pool) surplus() *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.idle) <= mostIdle {
+	if len(p.idle) == 0 || len(p.idle)+p.inUse <= most {
 		return nil
 	}
 	c := p.idle[0]

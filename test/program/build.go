@@ -31,11 +31,13 @@ func Build(ctx context.Context, names ...string) (string, error) {
 	fresh := filepath.Join(bin, ".build-"+strconv.Itoa(os.Getpid()))
 	// Compiled packages are shared with tests; data for debuggers is omitted only when linking.
 	args := []string{"build", "-ldflags=-s -w", "-o", fresh + string(filepath.Separator)}
-	for _, name := range names {
-		args = append(args, "./cmd/"+name)
-	}
 	if err := os.MkdirAll(fresh, 0o755); err != nil {
 		return "", fmt.Errorf("build programs: %w", err)
+	}
+	for _, name := range names {
+		args = append(args, "./cmd/"+name)
+		// Go links nothing where it finds what it would link. Otherwise it replaces the file, and not what is in it.
+		_ = os.Link(filepath.Join(bin, name), filepath.Join(fresh, name)) // fails for what was never built
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root

@@ -104,6 +104,7 @@ func TestInstallation_actsAsItsAccount(t *testing.T) {
 // C60: a right that the account lacks is a condition that says who lacks what; nothing is done with
 // Waybill's own instead, and a target namespace is made as the account, too.
 func TestInstallation_saysWhatItsAccountMayNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Create(&corev1.ServiceAccount{ObjectMeta: objectMeta(deployer)})
 	w.define(nil)
@@ -137,6 +138,7 @@ func (w *world) install2(name string, change func(*v1alpha1.ApplicationInstallat
 // C60: without its account, nothing is installed, and what is installed is uninstalled once it is back,
 // or another one is named.
 func TestInstallation_waitsForItsAccount(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) { s.ServiceAccountName = deployer })
@@ -165,6 +167,7 @@ func TestInstallation_waitsForItsAccount(t *testing.T) {
 
 // C60
 func TestInstallation_definitionRequiresAnAccount(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.addAccount()
 	definition := w.define(nil)

@@ -58,6 +58,7 @@ func (w *world) assertNotApplied(note string) {
 // K53, C34, C35: whoever may write into the target namespace gains nothing by the record of Helm,
 // whose hooks would be run with Waybill's rights; nor does the installation stay for it.
 func TestInstallation_runsNoHooksThatOthersWrote(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -76,6 +77,7 @@ func TestInstallation_runsNoHooksThatOthersWrote(t *testing.T) {
 
 // K3, C53: what is put right is put right by the chart.
 func TestInstallation_makesAnAlteredReleaseAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -98,6 +100,7 @@ func TestInstallation_makesAnAlteredReleaseAnew(t *testing.T) {
 // K47: what is not healthy is not exchanged for what others wrote. That the upgrade did not start
 // from it was told already; the event counts.
 func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {

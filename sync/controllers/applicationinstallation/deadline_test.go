@@ -232,6 +232,7 @@ func TestInstallation_isNotGivenUpForWhatReplacesIt(t *testing.T) {
 // The time of a kustomization is in the status before anything is applied: who dies meanwhile does
 // not lose it.
 func TestInstallation_ofAKustomizationIsAwaitedFromItsIntent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.kustomizations(keyed("one"))
 	held := w.admission("cm")

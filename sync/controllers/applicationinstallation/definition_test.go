@@ -14,6 +14,7 @@ import (
 
 // C46, K51
 func TestInstallation_waitsForItsDefinition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst := w.install(nil)
 	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.DefinitionNotFoundReason), w.Namespace)
@@ -28,6 +29,7 @@ func TestInstallation_waitsForItsDefinition(t *testing.T) {
 
 // C47: what is installed keeps running when its definition is gone, and can be uninstalled.
 func TestInstallation_outlivesItsDefinition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -43,6 +45,7 @@ func TestInstallation_outlivesItsDefinition(t *testing.T) {
 
 // K52, C28, C47
 func TestInstallation_goesWithAVersionThatIsRemovedByForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))
@@ -56,6 +59,7 @@ func TestInstallation_goesWithAVersionThatIsRemovedByForce(t *testing.T) {
 
 // K52: users of a cluster cannot keep what is removed by force.
 func TestInstallation_isNotOrphanedByForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -71,6 +75,7 @@ func TestInstallation_isNotOrphanedByForce(t *testing.T) {
 // C47: that an older version was removed by force says nothing about one that was never offered:
 // what is installed stays until that is there.
 func TestInstallation_staysWhenItsNextVersionIsNotThereYet(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -87,6 +92,7 @@ func TestInstallation_staysWhenItsNextVersionIsNotThereYet(t *testing.T) {
 
 // C47: an empty item of the annotation names no version, not the one that is not known yet.
 func TestInstallation_ofNoVersionStaysWhenAnotherIsRemovedByForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(nil)
 	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) { s.ApplicationRef.Version = "" })

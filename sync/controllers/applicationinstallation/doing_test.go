@@ -34,6 +34,7 @@ data: {text: {{ .Values.text | default "one" | quote }}}
 
 // K46, C43: while a first install, or an upgrade, waits for a hook, Ready is there and says so.
 func TestInstallation_saysWhichHookItWaitsFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
 		c.Metadata.Version, c.Schema = "0.9.0-checked", nil

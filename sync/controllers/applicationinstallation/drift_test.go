@@ -23,6 +23,7 @@ import (
 
 // K3, C53
 func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -48,6 +49,7 @@ func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
 
 // An event says which fields were put right, and of which object.
 func TestInstallation_driftThatWasPutRightIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))
@@ -68,6 +70,7 @@ func (w *world) awaitCorrected(note string) {
 }
 
 func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
@@ -117,6 +120,7 @@ func TestInstallation_driftWhileNobodyWatchedIsReported(t *testing.T) {
 
 // K3: what is edited while something else is put right is put right as well.
 func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))
@@ -131,6 +135,7 @@ func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
 
 // K3: what could not be put right is not forgotten when something else is.
 func TestInstallation_driftThatCouldNotBePutRightIsStillSaid(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -157,6 +162,7 @@ func TestInstallation_driftThatCouldNotBePutRightIsStillSaid(t *testing.T) {
 }
 
 func TestInstallation_releaseDeletedByHandIsInstalledAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))

@@ -16,6 +16,7 @@ import (
 // K53: a Secret that passes for a record of a revision which cannot be holds up nothing, and somebody is told; what comes
 // next does not count on from it, before or after it is deleted.
 func TestInstallation_ignoresRevisionsThatCannotBe(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))

@@ -111,6 +111,7 @@ func TestInstallation_goesBackWithARollback(t *testing.T) {
 
 // C65: what somebody wants in the middle of a rollback is installed when that ends, which is watched.
 func TestInstallation_isUpgradedWhenARollbackHasEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := w.replicas(2)
@@ -128,6 +129,7 @@ func TestInstallation_isUpgradedWhenARollbackHasEnded(t *testing.T) {
 
 // C22, C63: what a snapshot has scaled to zero is not scaled up before its volumes are cut, and then at once.
 func TestInstallation_leavesWhatASnapshotScalesToZero(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := w.replicas(2)
@@ -161,6 +163,7 @@ func TestInstallation_leavesWhatASnapshotScalesToZero(t *testing.T) {
 
 // C65: what is wanted is installed again when the hold is released.
 func TestInstallation_isInstalledAgainWhenAHoldIsReleased(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := w.replicas(2)
@@ -183,6 +186,7 @@ func TestInstallation_isInstalledAgainWhenAHoldIsReleased(t *testing.T) {
 // C65: without that revision, the objects are held all the same; and nobody holds a release by an
 // annotation alone.
 func TestInstallation_saysThatItCannotGoBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := w.replicas(2)
@@ -237,6 +241,7 @@ func TestInstallation_leavesAHeldObjectOfAKustomization(t *testing.T) {
 
 // C65: a rollback that is at work is not disturbed before its mark on the installation is seen.
 func TestInstallation_isHeldByTheMarksOfItsObjects(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := w.replicas(2)

@@ -21,6 +21,7 @@ func ignoringReplicas(s *v1alpha1.ApplicationInstallationSpec) {
 // What is ignored is left as others set it, by corrections and by upgrades, and put right once it is not
 // ignored any more.
 func TestInstallation_leavesWhatIsIgnored(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(ignoringReplicas))
@@ -53,6 +54,7 @@ func (w *world) leavesReplicas(inst *v1alpha1.ApplicationInstallation) {
 }
 
 func TestInstallation_leavesWhatIsIgnoredOfAKustomization(t *testing.T) {
+	t.Parallel()
 	const deployment = `
 apiVersion: apps/v1
 kind: Deployment

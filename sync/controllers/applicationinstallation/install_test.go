@@ -19,6 +19,7 @@ import (
 // P8, K1, K3, K34, K41, K42, K46, K47, K50, K53, C55: what is installed is data that somebody
 // publishes, and no part of a release of ours.
 func TestInstallation_isInstalledUpgradedAndUninstalled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -55,6 +56,7 @@ func TestInstallation_isInstalledUpgradedAndUninstalled(t *testing.T) {
 
 // K39, K48, C26, C33
 func TestInstallation_valuesOverrideEachOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Create(&corev1.Secret{ObjectMeta: protectedMeta("more"), Data: map[string][]byte{"values.yaml": []byte("replicas: 4\npage: {title: from-secret}\n")}})
 	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
@@ -82,6 +84,7 @@ func TestInstallation_valuesOverrideEachOther(t *testing.T) {
 
 // K36, K37, K38
 func TestInstallation_goesToItsNamespace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	target := w.Namespace + "-target"
@@ -104,6 +107,7 @@ func TestInstallation_goesToItsNamespace(t *testing.T) {
 
 // C55: a second claimant of a name is refused, and takes nothing over.
 func TestInstallation_secondClaimantIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))
@@ -124,6 +128,7 @@ func TestInstallation_secondClaimantIsRefused(t *testing.T) {
 
 // What is orphaned stays as it is, for another tool to manage.
 func TestInstallation_isOrphaned(t *testing.T) {
+	t.Parallel()
 	for method, define := range map[v1alpha1.Method]func(*world){
 		v1alpha1.MethodHelm: func(w *world) { w.define(nil) },
 		v1alpha1.MethodKustomize: func(w *world) {
@@ -180,6 +185,7 @@ func TestInstallation_isNotOrphanedWhereItsDefinitionForbidsIt(t *testing.T) {
 
 // K53, C34: what was installed goes also where Helm's record of it is gone.
 func TestInstallation_isUninstalledWithoutItsRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))

@@ -30,6 +30,7 @@ func (w *world) followed() (*v1alpha1.ApplicationInstallation, *env.GitRepo, *en
 
 // C25, P13: what is put right is what is installed, not what the branch points at by now.
 func TestInstallation_correctionInstallsNothingNewer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, repo, _ := w.followed()
 	_, err := repo.Commit(t.Context(), keyed("two"))
@@ -46,6 +47,7 @@ func TestInstallation_correctionInstallsNothingNewer(t *testing.T) {
 
 // P13: a server that is down is said as long as it is, and holds up no correction.
 func TestInstallation_keepsWhatIsInstalledWhileItsServerIsDown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, _, server := w.followed()
 	server.Shut()
@@ -68,6 +70,7 @@ func TestInstallation_keepsWhatIsInstalledWhileItsServerIsDown(t *testing.T) {
 
 // P13: a server that does not answer holds up no correction either, while it is waited for.
 func TestInstallation_correctsWhileItsServerHangs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, _, server := w.followed()
 	require.NoError(t, server.Hang())
@@ -85,6 +88,7 @@ func TestInstallation_correctsWhileItsServerHangs(t *testing.T) {
 
 // The interval finds also what no event tells: here, somebody writes in Helm's name.
 func TestInstallation_intervalComparesEverything(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
@@ -99,6 +103,7 @@ func TestInstallation_intervalComparesEverything(t *testing.T) {
 
 // C47: a kustomization outlives its definition as a release does.
 func TestInstallation_ofAKustomizationOutlivesItsDefinition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, _, _ := w.followed()
 	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: objectMeta(w.Namespace)}
@@ -113,6 +118,7 @@ func TestInstallation_ofAKustomizationOutlivesItsDefinition(t *testing.T) {
 
 // What was fetched for a version that is not wanted any more is no answer when it is wanted again.
 func TestInstallation_forgetsWhatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := keyed("one")
 	files["1.1.0/cm.yaml"] = files["1.0.0/cm.yaml"]

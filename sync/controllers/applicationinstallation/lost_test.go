@@ -20,7 +20,7 @@ var away = types.NamespacedName{Namespace: hub.SystemNamespace, Name: "away"}
 // newAway returns a world of a cluster of its own, which is not driven yet, and the process that would.
 func newAway(t *testing.T) (*world, *hub.Process) {
 	t.Helper()
-	c := env.Start(t, env.Options{Name: "away", Pods: true, CRDs: []string{crds}})
+	c := ownCluster(t, "away")
 	process := hub.Start(t, c, drive)
 	t.Cleanup(process.Stop)
 	return &world{World: hub.NewWorld(t, c), repo: newChartRepo(t)}, process
@@ -35,6 +35,7 @@ func (w *world) defineWaiting(timeout time.Duration) *v1alpha1.ApplicationDefini
 // K47, P13: what became healthy while the hub had lost the cluster stays, though its time was over before
 // the cluster was back.
 func TestInstallation_isNotGivenUpBecauseItsClusterWasLost(t *testing.T) {
+	t.Parallel()
 	w, process := newAway(t)
 	user, err := w.Cluster.AddUser(hub.Identity, "system:masters")
 	require.NoError(t, err)
@@ -74,6 +75,7 @@ func TestInstallation_isNotGivenUpBecauseItsClusterWasLost(t *testing.T) {
 
 // K47: what no watch shows to be healthy is looked at before it is given up.
 func TestInstallation_isNotGivenUpBecauseItIsNotWatched(t *testing.T) {
+	t.Parallel()
 	w, process := newAway(t)
 	const user = "blinkered"
 	config, err := w.Cluster.AddUser(user)

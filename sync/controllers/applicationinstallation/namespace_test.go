@@ -16,6 +16,7 @@ import (
 // K3, K37: a namespace that is deleted under what is installed there is created again if the installation asks for it,
 // and everything in it.
 func TestInstallation_itsNamespaceIsTakenAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	target := &corev1.Namespace{ObjectMeta: objectMeta(w.Namespace + "-target")}
@@ -34,6 +35,7 @@ func TestInstallation_itsNamespaceIsTakenAway(t *testing.T) {
 
 // K37, K53: one that somebody else has to create is awaited, by name; the installation can be deleted meanwhile.
 func TestInstallation_itsNamespaceIsGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	target := &corev1.Namespace{ObjectMeta: objectMeta(w.Namespace + "-target")}

@@ -16,6 +16,7 @@ import (
 // What was never installed is not compared with the cluster, whatever the interval: there is
 // nothing to compare with, and nothing is said of it but why it cannot be fetched.
 func TestInstallation_thatWasNeverInstalledIsNotCompared(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		define func(*world)
 		reason string

@@ -112,6 +112,7 @@ func TestInstallation_isRecordedOnceOnTheHub(t *testing.T) {
 
 // C45, C59: a process that begins knows what was begun before it.
 func TestInstallation_isKeptAcrossARestart(t *testing.T) {
+	t.Parallel()
 	w, process := newAway(t)
 	kc := w.place(away.Name)
 	w.define(w.forSome)

@@ -3,6 +3,7 @@ package applicationinstallation_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
@@ -62,6 +63,7 @@ func notReady(w *world, name, why string) string {
 // K9: an installation is begun when what it depends on is ready: it says what it waits for, which may not
 // exist yet, and never become ready.
 func TestInstallation_waitsForWhatItDependsOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	last := w.app("last", "1.0.0", "middle")
@@ -120,6 +122,7 @@ func TestInstallation_waitsBeforeAnUpgrade(t *testing.T) {
 
 // K9: a condition decides instead of being ready.
 func TestInstallation_waitsForACondition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	db := w.app("db", "1.0.0")
@@ -136,6 +139,7 @@ func TestInstallation_waitsForACondition(t *testing.T) {
 
 // K9: installations that wait for one another say so, and go on when one of them does not any more.
 func TestInstallation_namesTheCycle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	one := w.app("one", "1.0.0", "two")
@@ -181,6 +185,7 @@ func (w *world) get(inst *v1alpha1.ApplicationInstallation) error {
 // K9: what is installed and never becomes healthy holds up those that depend on it, and no others; they say why, and
 // go on when it does.
 func TestInstallation_waitsForWhatIsNeverHealthy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	allow := w.noPods()
@@ -191,12 +196,14 @@ func TestInstallation_waitsForWhatIsNeverHealthy(t *testing.T) {
 	}
 	db := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("db")}
 	db.Spec = v1alpha1.ApplicationInstallationSpec{
-		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: values(t, replicas(1)), DeployOptions: waiting(short, false),
+		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: values(t, replicas(1)), DeployOptions: waiting(time.Hour, false),
 	}
 	w.Create(db)
 	web := without("web", "db")
 	other := without("other")
 	hub.AwaitReady(w.World, other)
+	w.awaitAwaited(db, 1)
+	hub.Change(w.World, db, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, false) })
 	hub.AwaitReason(w.World, db, v1alpha1.NotHealthyReason)
 	w.awaitWait(web, v1alpha1.DependencyNotReadyReason, notReady(w, "db", "which is not ready: "+v1alpha1.NotHealthyReason))
 	assert.Empty(t, w.releases("web"))

@@ -123,6 +123,7 @@ func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, held) {
 // K53, C34, C41: what the first apply makes is taken away also by who deletes the installation
 // while that runs, and so never learns how it ended.
 func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	require.NoError(t, w.Client.Delete(t.Context(), inst))
@@ -153,6 +154,7 @@ metadata: {name: web}
 // C41: the status knows the release while it is uninstalled, also if the install ended only after the
 // deletion: a process that is killed in that time leaves to the next one whose hooks to run.
 func TestInstallation_isDeletedDuringItsFirstHelmInstall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
 		c.Metadata.Version, c.Schema = "0.9.0-deleted", nil
@@ -176,6 +178,7 @@ func TestInstallation_isDeletedDuringItsFirstHelmInstall(t *testing.T) {
 
 // What is wanted when an apply ends counts, not what was wanted when it began.
 func TestInstallation_goesBackToItsVersionDuringAnApply(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.versioned()
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -196,6 +199,7 @@ func TestInstallation_goesBackToItsVersionDuringAnApply(t *testing.T) {
 
 // C41: what an apply makes for a version that is not wanted any more goes with the next one.
 func TestInstallation_changesItsVersionDuringItsFirstApply(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })

@@ -47,6 +47,7 @@ func TestInstallation_isRemovedAfterWhatDependsOnIt(t *testing.T) {
 
 // K9: what others depend on can be deleted alone; those that stay say that it is gone at their next upgrade.
 func TestInstallation_isRemovedAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	db := w.app("db", "1.0.0")
@@ -63,6 +64,7 @@ func TestInstallation_isRemovedAlone(t *testing.T) {
 // K9, K52: a version that is withdrawn while others wait for it leaves them waiting; it is gone, and nothing
 // is installed that depends on it.
 func TestInstallation_waitsForWhatIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(nil)
 	db := w.app("db", "1.1.0")

@@ -31,6 +31,7 @@ func extra(text string) string {
 
 // C60: values that somebody can change who may not install are not used, and what is installed stays.
 func TestInstallation_usesProtectedValuesOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.open(nil)
 	vals := &corev1.ConfigMap{ObjectMeta: protectedMeta("vals"), Data: map[string]string{"values.yaml": extra("first")}}
@@ -59,6 +60,7 @@ func TestInstallation_usesProtectedValuesOnly(t *testing.T) {
 
 // C60: templates look up nothing, unless with the rights of an account, or the definition allows it.
 func TestInstallation_looksUp(t *testing.T) {
+	t.Parallel()
 	const lookup = `{{ (lookup "v1" "Secret" .Release.Namespace "victim").data | default "nothing" }}`
 	for name, tc := range map[string]struct {
 		reason  string
@@ -89,6 +91,7 @@ func TestInstallation_looksUp(t *testing.T) {
 
 // C60: an account reads no more by its templates than by itself.
 func TestInstallation_looksUpWhatItsAccountMay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.addAccount()
 	w.open(nil)

@@ -126,6 +126,7 @@ func TestInstallation_takesASnapshotBeforeAnUpgrade(t *testing.T) {
 
 // S29: a required snapshot that fails stops the upgrade, until somebody asks for another one.
 func TestInstallation_isNotUpgradedWithoutARequiredSnapshot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst := w.guarded(v1alpha1.SnapshotRequire)
 	w.move(inst, "1.1.0")
@@ -148,6 +149,7 @@ func TestInstallation_isNotUpgradedWithoutARequiredSnapshot(t *testing.T) {
 
 // A snapshot that is only tried stops nothing, and who looks is told that there is none.
 func TestInstallation_isUpgradedWithoutASnapshotThatFails(t *testing.T) {
+	t.Parallel()
 	for reason, c := range map[string]struct {
 		data bool
 		want string

@@ -55,6 +55,7 @@ func (w *world) kustomizations(files map[string]string) (*env.GitRepo, *env.GitS
 
 // K17
 func TestInstallation_fromARegistry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	registry, err := env.StartRegistry(env.Access{})
 	require.NoError(t, err)
@@ -70,6 +71,7 @@ func TestInstallation_fromARegistry(t *testing.T) {
 
 // K20, K23, K24, K54: a chart in a folder of a repository, with the dependency beside it.
 func TestInstallation_fromGitWithDependencies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, repo := hub.NewRepo(t)
 	_, err := repo.CommitFS(t.Context(), "", os.DirFS("../../../examples"))
@@ -89,6 +91,7 @@ func TestInstallation_fromGitWithDependencies(t *testing.T) {
 
 // C25, K26: another method is another implementation of the same few functions.
 func TestInstallation_ofAKustomization(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	repo, _ := w.kustomizations(map[string]string{
 		"1.0.0/kustomization.yaml": "resources: [cm.yaml]\nnamePrefix: my-\n",
@@ -115,6 +118,7 @@ func TestInstallation_ofAKustomization(t *testing.T) {
 
 // K18, K55, K56
 func TestInstallation_needsTheCredentialsOfItsSource(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	repo, err := env.StartHelmRepo(env.Access{Username: "platform", Password: "secret-word", TLS: true})
 	require.NoError(t, err)
@@ -144,6 +148,7 @@ func TestInstallation_needsTheCredentialsOfItsSource(t *testing.T) {
 }
 
 func TestInstallation_saysWhatIsWrongWithTheChart(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason string
 		change func(*v1alpha1.ApplicationDefinitionSpec)

@@ -3,6 +3,7 @@ package applicationinstallation_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"sync"
 	"testing"
 
@@ -25,6 +26,10 @@ import (
 
 func TestMain(m *testing.M) {
 	isolated.Main()
+	// Those that are parallel wait for a cluster, and not for a processor.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	hub.Main(m)
 }
 
@@ -49,6 +54,9 @@ var shared struct {
 	repo    *env.HelmRepo
 }
 
+// newWorld returns a world on the cluster that all tests share. Tests are parallel, after the others, unless they have
+// the controller leave that cluster, count requests, need something to happen within seconds, keep processors busy, or
+// change what others see: what is offered to the cluster, its kinds, its default classes.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "cluster", Pods: true, Audit: true, CRDs: []string{crds}})
@@ -59,6 +67,17 @@ func newWorld(t *testing.T) *world {
 		shared.repo = newChartRepo(t)
 	}
 	return &world{World: hub.NewWorld(t, c), repo: shared.repo}
+}
+
+// apart is held by the test that has a cluster of its own, so that there is one of those at a time.
+var apart sync.Mutex
+
+// ownCluster returns a cluster for this test alone.
+func ownCluster(t *testing.T, name string) *env.Cluster {
+	t.Helper()
+	apart.Lock()
+	t.Cleanup(apart.Unlock)
+	return env.Start(t, env.Options{Name: name, Pods: true, CRDs: []string{crds}})
 }
 
 func newChartRepo(t *testing.T) *env.HelmRepo {

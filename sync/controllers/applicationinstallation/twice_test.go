@@ -13,6 +13,7 @@ import (
 // K8: one application may be installed several times in one cluster, also in one namespace and
 // in different versions; each goes by itself.
 func TestInstallation_severalOfOneApplication(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	installed := make(map[string]*v1alpha1.ApplicationInstallation)

@@ -88,6 +88,7 @@ func TestInstallation_isKeptWhileItsNextVersionCannotBeFetched(t *testing.T) {
 
 // C25, P13: what is installed is built from the folder and the revision that it was installed from.
 func TestInstallation_ofAKustomizationIsKeptWhileItsNextVersionCannotBeFetched(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, _, _ := w.followed()
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
@@ -101,6 +102,7 @@ func TestInstallation_ofAKustomizationIsKeptWhileItsNextVersionCannotBeFetched(t
 
 // P13: while a server does not answer, the health of what is installed is reported all the same.
 func TestInstallation_reportsHealthWhileItsServerHangs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, server := w.kustomizations(map[string]string{"1.0.0/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n" +
 		"spec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web}]}\n"})
@@ -118,6 +120,7 @@ func TestInstallation_reportsHealthWhileItsServerHangs(t *testing.T) {
 
 // A failed upgrade stays one, even if what is installed is put right in the meantime.
 func TestInstallation_correctionDoesNotHideAFailedUpgrade(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -133,6 +136,7 @@ func TestInstallation_correctionDoesNotHideAFailedUpgrade(t *testing.T) {
 
 // K3: a correction that failed while the failure of an upgrade lasts is told, and repeated.
 func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
@@ -171,6 +175,7 @@ func (w *world) awaitNoDeployments() {
 // A release that somebody removed is not installed any more, also while the chart to install it
 // again cannot be had.
 func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst := w.announced()
 	require.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
@@ -192,6 +197,7 @@ func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
 
 // P13, K3: what is installed is put right also while nobody can say what is wanted.
 func TestInstallation_isKeptWhileItsSecretIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, _, _ := w.followed()
 	require.NoError(t, w.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hub.SystemNamespace, Name: w.Namespace}}))
@@ -220,6 +226,7 @@ func TestInstallation_isKeptWhileItsValuesAreMissing(t *testing.T) {
 
 // C47: what the definition said about drift is followed also when it is gone.
 func TestInstallation_driftIsOnlyReportedAfterItsDefinition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	definition := w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
 		d.DefaultDeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DriftDetection: v1alpha1.DriftWarn}}

@@ -19,13 +19,14 @@ import (
 // API server refuses in the middle.
 func (w *world) atomically(target string, snapshot v1alpha1.SnapshotPolicy) *v1alpha1.ApplicationInstallation {
 	w.T.Helper()
+	refused := "0.9.0-" + w.Namespace // other tests push theirs at the same time
 	_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
-		c.Metadata.Version = "2.0.0"
+		c.Metadata.Version = refused
 		c.Templates = append(c.Templates, &chart.File{Name: "templates/refused.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n")})
 	})
 	require.NoError(w.T, err)
 	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
-		d.Versions = append(d.Versions, v1alpha1.ApplicationVersion{Version: "2.0.0", Template: &v1alpha1.ApplicationTemplate{Source: w.webSource("2.0.0")}})
+		d.Versions = append(d.Versions, v1alpha1.ApplicationVersion{Version: "2.0.0", Template: &v1alpha1.ApplicationTemplate{Source: w.webSource(refused)}})
 	})
 	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
 		s.Values = values(w.T, replicas(2))
@@ -149,6 +150,7 @@ func TestInstallation_goesBackWithItsData(t *testing.T) {
 // K47: a user who asks for it has the same upgrade tried once more, from another snapshot; and what is wanted in
 // the middle is installed at the end.
 func TestInstallation_triesAgainWhatHasGoneBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst := w.atomically(w.Namespace, v1alpha1.SnapshotRequire)
 	w.move(inst, "2.0.0")
@@ -222,6 +224,7 @@ func TestInstallation_goesBackAfterItsTime(t *testing.T) {
 
 // C22: nothing is uninstalled under a rollback, which would create it again.
 func TestInstallation_isUninstalledAfterItsRollback(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		phase v1alpha1.RollbackPhase
 		gone  bool // the rollback is deleted, because it has changed nothing
@@ -261,6 +264,7 @@ func TestInstallation_isUninstalledAfterItsRollback(t *testing.T) {
 }
 
 func TestInstallation_goesBackWithoutDataWithoutASnapshot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst := w.atomically(w.Namespace, v1alpha1.SnapshotTry)
 	w.move(inst, "2.0.0")

@@ -16,6 +16,7 @@ import (
 // K47: a failed install that was undone is tried again after a back-off, although the end of its
 // objects is a change by others to what was installed before.
 func TestInstallation_thatWasUndoneIsNotInstalledAgainAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {

@@ -21,6 +21,7 @@ import (
 // K3, C53: Ready says what the kubeconfig may not watch, because nobody sees there what others
 // change; once the right is granted, that is put right.
 func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
+	t.Parallel()
 	w, _ := newRestricted(t)
 	w.grant(restricted, "some", mayDo("get", "create", "update", "patch", "delete"))
 	w.define(nil)
@@ -45,6 +46,7 @@ func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
 // K3, C53: the right to watch all namespaces is taken away, and then that to watch the one. What Helm
 // wrote is watched with what is left, and at last Ready says what it is that nobody watches.
 func TestInstallation_losesTheRightToWatch(t *testing.T) {
+	t.Parallel()
 	w, gate := newRestricted(t)
 	reads, writes := mayDo("list", "watch"), mayDo("get", "create", "update", "patch", "delete")
 	w.grant(restricted, "writes", writes)
@@ -83,7 +85,7 @@ const (
 // through a gate.
 func newRestricted(t *testing.T) (*world, *env.Gate) {
 	t.Helper()
-	c := env.Start(t, env.Options{Name: "restricted", Pods: true, CRDs: []string{crds}})
+	c := ownCluster(t, "restricted")
 	w := &world{World: hub.NewWorld(t, c), repo: newChartRepo(t)}
 	gate, err := env.NewGate(c.Address())
 	require.NoError(t, err)

@@ -34,6 +34,7 @@ func (w *world) awaitLeaving(inst *v1alpha1.ApplicationInstallation) {
 
 // K52, K53: a version that is withdrawn while its first objects are written leaves none of them behind.
 func TestInstallation_versionIsWithdrawnDuringItsFirstApply(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	w.removeVersion(true)
@@ -63,6 +64,7 @@ func (w *world) installing() (*v1alpha1.ApplicationInstallation, held) {
 
 // K52, K53: a release that is being installed is uninstalled once its action has ended, hooks included.
 func TestInstallation_versionIsWithdrawnDuringItsFirstHelmInstall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, hook := w.installing()
 	w.removeVersion(true)
@@ -75,6 +77,7 @@ func TestInstallation_versionIsWithdrawnDuringItsFirstHelmInstall(t *testing.T) 
 
 // C47: one that is not withdrawn by force, which admission refuses, keeps what was begun, and says that it is gone.
 func TestInstallation_versionIsGoneDuringItsFirstHelmInstall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inst, hook := w.installing()
 	w.removeVersion(false)
