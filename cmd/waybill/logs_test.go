@@ -161,6 +161,83 @@ func TestLogs_follow(t *testing.T) {
 	assert.Empty(t, run.errOut.String())
 }
 
+// What starts while the command runs is followed, too: a Pod of the tree, and a container that was restarted. What
+// others start there is not.
+func TestLogs_followWhatStartsLater(t *testing.T) {
+	c := clientOf(t, user(t))
+	l := newLoggedExample(t, func(w http.ResponseWriter, _ *http.Request, container string) {
+		fmt.Fprintln(w, "begun "+container)
+	})
+	stranger := deployment(l.namespace, "stranger")
+	create(t, c, stranger)
+	run := begin(t, l.kubeconfig, "logs", "installation/web", "-n", l.namespace, "--follow", "-c", "web", "--tail=1")
+	lines := func(want int) func() bool {
+		return func() bool { return strings.Count(run.out.String(), "] begun web\n") == want }
+	}
+	require.Eventually(t, lines(2), limit, often, &run.errOut)
+
+	web, three := &appsv1.Deployment{}, int32(3)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, web))
+	web.Spec.Replicas = &three
+	require.NoError(t, c.Update(t.Context(), web))
+	require.Eventually(t, lines(3), limit, often, "a Pod that is new: %s", &run.errOut)
+
+	pod := &corev1.Pod{}
+	name, _, _ := strings.Cut(strings.TrimPrefix(run.out.String(), "[pod/"), "/")
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: name}, pod))
+	before := pod.DeepCopy()
+	status := &pod.Status.ContainerStatuses[slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == "web" })]
+	status.RestartCount = 1
+	require.NoError(t, c.Status().Patch(t.Context(), pod, client.MergeFrom(before)))
+	require.Eventually(t, lines(4), limit, often, "a run that is new: %s", &run.errOut)
+
+	assert.Equal(t, 0, run.stop(), &run.errOut)
+	assert.Equal(t, []string{"pod/web/web", "pod/web/web", "pod/web/web", "pod/web/web"}, prefixes(run.out.String()))
+	assert.Empty(t, run.errOut.String())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	assert.Equal(t, []string{"1", "1", "", ""}, tails(l.asked), "the log of what starts later is shown from its beginning")
+}
+
+func tails(asked []url.Values) (all []string) {
+	for _, q := range asked {
+		all = append(all, q.Get("tailLines"))
+	}
+	return all
+}
+
+// The limit holds for what starts later, and who may not watch Pods follows those that there are.
+func TestLogs_followWithinLimitsAndRights(t *testing.T) {
+	cluster, c := user(t), clientOf(t, user(t))
+	held := make(chan struct{})
+	l := newLoggedExample(t, func(w http.ResponseWriter, r *http.Request, container string) {
+		fmt.Fprintln(w, "begun "+container)
+		w.(http.Flusher).Flush()
+		select {
+		case <-held:
+		case <-r.Context().Done():
+		}
+	})
+	run := begin(t, l.kubeconfig, "logs", "installation/web", "-n", l.namespace, "--follow", "-c", "web", "--max-log-requests=2")
+	run.prints(t, "begun web")
+	web, three := &appsv1.Deployment{}, int32(3)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, web))
+	web.Spec.Replicas = &three
+	require.NoError(t, c.Update(t.Context(), web))
+	require.Eventually(t, func() bool {
+		return strings.Contains(run.errOut.String(), "is not followed: --max-log-requests is 2")
+	}, limit, often, &run.errOut)
+	assert.Equal(t, 0, run.stop(), &run.errOut)
+	assert.Equal(t, 1, strings.Count(run.errOut.String(), "is not followed"), "it is said once")
+
+	close(held) // the logs end
+	kubeconfig, _ := userWith(t, cluster, l.namespace, right(v1alpha1.Group, []string{"*"}, "get", "list"),
+		right("", []string{"pods", "pods/log"}, "get", "list"), right("apps", []string{"*"}, "get", "list"))
+	got := waybillWith(t, "", "logs", "installation/web", "-n", l.namespace, "-c", "web", "--follow", "--kubeconfig", kubeconfig)
+	assert.Equal(t, 2, got.code, "this API server reaches no kubelet, and nothing can be waited for")
+	assert.Contains(t, got.errOut, "containers that start later are not followed: watch pods in namespace "+l.namespace+" of cluster ")
+}
+
 // In a user cluster, by the kubeconfig that the hub has of it, and from several at once.
 func TestLogs_inUserClusters(t *testing.T) {
 	l := newLoggedExample(t, func(w http.ResponseWriter, _ *http.Request, container string) {

@@ -6,20 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/tree"
 )
 
 // scope is the objects whose events are shown, by cluster.
-type scope map[site]*members
-
-// site identifies a cluster, also in a tree that is grown again.
-type site struct {
-	key  types.NamespacedName
-	name string
-}
+type scope map[fleet.Site]*members
 
 // members are the objects in one cluster.
 type members struct {
@@ -42,7 +35,7 @@ func newScope(all []tree.Member) scope {
 // add adds objects.
 func (s scope) add(all []tree.Member) {
 	for _, m := range all {
-		at := site{m.Cluster.Key, m.Cluster.Name()}
+		at := m.Cluster.Site()
 		if s[at] == nil {
 			s[at] = &members{cluster: m.Cluster, objects: map[object]bool{}}
 		}

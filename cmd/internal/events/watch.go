@@ -2,18 +2,13 @@ package events
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -48,13 +43,13 @@ type follower struct {
 
 // place is a namespace of a cluster.
 type place struct {
-	site
+	fleet.Site
 	namespace string
 }
 
 // sighting is an event, and where it was seen; gone says that the API server no longer keeps it.
 type sighting struct {
-	at    site
+	at    fleet.Site
 	event *corev1.Event
 	gone  bool
 }
@@ -78,9 +73,7 @@ func (o *options) follow(ctx context.Context, target *fleet.Cluster, root *unstr
 	if err := f.list(ctx, begun); err != nil {
 		return err
 	}
-	if err := f.watchAll(ctx); err != nil {
-		return err
-	}
+	f.watchAll(ctx)
 	return f.loop(ctx)
 }
 
@@ -89,7 +82,7 @@ func (o *options) follow(ctx context.Context, target *fleet.Cluster, root *unstr
 func (f *follower) list(ctx context.Context, begun time.Time) error {
 	var seen []sighting
 	err := f.scope.list(ctx, func(m *members, event *corev1.Event) {
-		seen = append(seen, sighting{at: site{m.cluster.Key, m.cluster.Name()}, event: event})
+		seen = append(seen, sighting{at: m.cluster.Site(), event: event})
 	}, func(gap error) { f.env.Warnf("events are missing: %s", gap) })
 	if err != nil {
 		return err
@@ -150,7 +143,7 @@ func (f *follower) take(s sighting) error {
 		f.soon() // there may be more objects after it
 	}
 	f.told[event.UID] = event.ResourceVersion
-	return f.print(newEntry(s.at.name, event))
+	return f.print(newEntry(s.at.Name, event))
 }
 
 // soon has the tree grown again.
@@ -198,11 +191,12 @@ func (f *follower) growAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.watchAll(ctx)
+	f.watchAll(ctx)
+	return nil
 }
 
 // watchAll watches the namespaces that are not watched yet.
-func (f *follower) watchAll(ctx context.Context) error {
+func (f *follower) watchAll(ctx context.Context) {
 	for at, m := range f.scope {
 		for _, namespace := range m.namespaces() {
 			in := place{at, namespace}
@@ -211,72 +205,24 @@ func (f *follower) watchAll(ctx context.Context) error {
 			}
 			f.watched[in] = true
 			f.watches++
-			if err := f.watchOne(ctx, in, m.cluster); err != nil {
-				return err
-			}
+			go f.watchOne(ctx, in, m.cluster)
 		}
 	}
-	return nil
 }
 
 // watchOne watches the events of a namespace until ctx ends.
-func (f *follower) watchOne(ctx context.Context, in place, cluster *fleet.Cluster) error {
-	config, httpClient, err := cluster.Streaming()
-	if err != nil {
-		return err
-	}
-	typed, err := corev1client.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	source := cache.NewListWatchFromClient(typed.RESTClient(), "events", in.namespace, fields.Everything())
-	informer := cache.NewSharedInformer(source, &corev1.Event{}, 0)
-	watching, stop := context.WithCancel(ctx)
-	_, added := informer.AddEventHandler(f.handler(watching, in.site))
-	handled := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
-			return // the reflector tries again
-		}
+func (f *follower) watchOne(ctx context.Context, in place, cluster *fleet.Cluster) {
+	err := fleet.Watch(ctx, cluster, "events", in.namespace, &corev1.Event{}, func(event *corev1.Event, gone bool) {
 		select {
-		case f.failures <- fmt.Errorf("watch events in namespace %s of cluster %s: %w", in.namespace, cluster.Name(), err):
-			stop()
-		case <-watching.Done():
-		}
-	})
-	if err := errors.Join(added, handled, informer.SetTransform(withoutManagedFields)); err != nil {
-		stop()
-		return fmt.Errorf("watch events: %w", err)
-	}
-	go func() {
-		defer stop()
-		informer.RunWithContext(watching)
-	}()
-	return nil
-}
-
-// withoutManagedFields drops a field that is not read.
-func withoutManagedFields(found any) (any, error) {
-	if event, ok := found.(*corev1.Event); ok {
-		event.ManagedFields = nil
-	}
-	return found, nil
-}
-
-// handler passes to the follower what a watch shows.
-func (f *follower) handler(ctx context.Context, at site) cache.ResourceEventHandler {
-	tell := func(found any, gone bool) {
-		event, ok := found.(*corev1.Event)
-		if !ok {
-			return // deleted while there was no watch
-		}
-		select {
-		case f.sightings <- sighting{at: at, event: event, gone: gone}:
+		case f.sightings <- sighting{at: in.Site, event: event, gone: gone}:
 		case <-ctx.Done():
 		}
+	})
+	if err == nil {
+		return
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(found any) { tell(found, false) },
-		UpdateFunc: func(_, now any) { tell(now, false) },
-		DeleteFunc: func(found any) { tell(found, true) },
+	select {
+	case f.failures <- err:
+	case <-ctx.Done():
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"waybill.dev/waybill/cmd/internal/cli"
@@ -48,8 +47,8 @@ func New(env *cli.Env) *cobra.Command {
 each line behind the name of its Pod and container. Control characters are made visible, so that
 a log cannot steer the terminal, and lines of more than 64 KiB are broken.
 
-With --follow, lines are printed as they come, until the Pods end or the command is interrupted;
-Pods that start later are not followed.
+With --follow, lines are printed as they come, also those of containers that start later, until the
+command is interrupted. --tail and --since do not apply to what starts later.
 
 An object is looked for in all namespaces unless -n is given; of a KIND/NAME, the one in the
 namespace of the kubeconfig comes first. Several that could be meant are an error that lists them.
@@ -68,7 +67,7 @@ the exit code is 2.`,
 	flags.Int64Var(&o.tail, "tail", -1, "How many of the last lines of each container to show; -1 shows all")
 	flags.DurationVar(&o.since, "since", 0, "Only lines that are not older, e.g. 5m or 1h; 0 shows all")
 	flags.StringVarP(&o.container, "container", "c", "", "Only the containers of this name")
-	flags.IntVar(&o.most, "max-log-requests", 20, "How many containers to follow at most")
+	flags.IntVar(&o.most, "max-log-requests", 20, "How many containers to follow at a time")
 	return cmd
 }
 
@@ -110,59 +109,43 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	hasPods := slices.ContainsFunc(members, isPod)
 	switch {
-	case len(found) > 0:
-	case o.container != "" && slices.ContainsFunc(members, func(m tree.Member) bool { return m.Group == "" && m.Kind == "Pod" }):
+	case len(found) == 0 && o.container != "" && hasPods:
 		return fmt.Errorf("no Pod of %s has a container %s", kinds.Describe(root), o.container)
-	default:
+	case o.follow && len(found) > o.most:
+		return fmt.Errorf("%s has %d containers, and --max-log-requests is %d: name one with --container, or raise it", kinds.Describe(root), len(found), o.most)
+	case o.follow:
+		return o.followLogs(ctx, target, root, members, found)
+	case len(found) == 0:
 		fmt.Fprintf(o.env.ErrOut, "No Pods found for %s: `waybill tree` shows what there is\n", kinds.Describe(root))
 		return nil
-	}
-	if o.follow && len(found) > o.most {
-		return fmt.Errorf("%s has %d containers, and --max-log-requests is %d: name one with --container, or raise it", kinds.Describe(root), len(found), o.most)
 	}
 	return o.print(ctx, found)
 }
 
-// print prints the logs: one after the other, or all at once if they are followed. A log that cannot be
-// read is a warning; if none can, print returns an error.
+// print prints the logs one after the other. A log that cannot be read is a warning; if none can, print returns an error.
 func (o *options) print(ctx context.Context, found []stream) error {
-	to, options, prefixes := &lines{w: o.env.Out}, o.logOptions(), o.prefixes(found)
-	failed := make(chan error)
-	go func() {
-		defer close(failed)
-		var all errgroup.Group
-		if !o.follow {
-			all.SetLimit(1)
-		}
-		for i, s := range found {
-			all.Go(func() error {
-				if err := s.copyTo(ctx, to, options, prefixes[i]); err != nil {
-					failed <- fmt.Errorf("read the log of %s: %w", s, err)
-				}
-				return nil
-			})
-		}
-		_ = all.Wait() // the errors are in failed
-	}()
-	return o.report(ctx, failed, len(found))
-}
-
-// report warns of logs that could not be read, as it learns of them, and returns an error if none could.
-func (o *options) report(ctx context.Context, failed <-chan error, logs int) error {
+	to, options, prefix := &lines{w: o.env.Out}, o.logOptions(), prefixes{shown: o.prefix}
+	prefix.add(found)
 	failures := 0
-	for err := range failed {
-		failures++
+	for _, s := range found {
+		err := s.copyTo(ctx, to, options, prefix.of(s))
 		switch {
-		case ctx.Err() != nil: // the user has seen enough
-		case logs == 1:
-			return err
-		default:
-			o.env.Warnf("%s", err)
+		case ctx.Err() != nil:
+			return nil // the user has seen enough
+		case err == nil:
+			continue
 		}
+		err = fmt.Errorf("read the log of %s: %w", s, err)
+		if len(found) == 1 {
+			return err
+		}
+		failures++
+		o.env.Warnf("%s", err)
 	}
-	if failures == logs && ctx.Err() == nil {
-		return fmt.Errorf("none of the %d logs could be read", logs)
+	if failures == len(found) {
+		return fmt.Errorf("none of the %d logs could be read", failures)
 	}
 	return nil
 }
@@ -180,26 +163,36 @@ func (o *options) logOptions() *corev1.PodLogOptions {
 	return options
 }
 
-// prefixes returns what stands before the lines of each log: what kubectl writes, and before that the
-// namespace and the cluster if there are several.
-func (o *options) prefixes(found []stream) []string {
-	var clusters, namespaces bool
-	for _, s := range found {
-		clusters = clusters || s.cluster != found[0].cluster
-		namespaces = namespaces || s.pod.Namespace != found[0].pod.Namespace
+// prefixes are what stands before the lines of each log: what kubectl writes, and before that the namespace and the
+// cluster once there are several.
+type prefixes struct {
+	shown                bool // --prefix
+	first                *stream
+	clusters, namespaces bool // there are several
+}
+
+// add takes notice of logs.
+func (p *prefixes) add(logs []stream) {
+	for _, s := range logs {
+		if p.first == nil {
+			p.first = &s
+		}
+		p.clusters = p.clusters || s.cluster != p.first.cluster
+		p.namespaces = p.namespaces || s.pod.Namespace != p.first.pod.Namespace
 	}
-	prefixes := make([]string, len(found))
-	for i, s := range found {
-		text := fmt.Sprintf("pod/%s/%s", s.pod.Name, s.container)
-		if namespaces || clusters {
-			text = s.pod.Namespace + "/" + text
-		}
-		if clusters {
-			text = s.cluster + "/" + text
-		}
-		if o.prefix {
-			prefixes[i] = output.Escape("[" + text + "] ")
-		}
+}
+
+// of returns the prefix of the lines of a log.
+func (p *prefixes) of(s stream) string {
+	if !p.shown {
+		return ""
 	}
-	return prefixes
+	text := fmt.Sprintf("pod/%s/%s", s.pod.Name, s.container)
+	if p.namespaces || p.clusters {
+		text = s.pod.Namespace + "/" + text
+	}
+	if p.clusters {
+		text = s.cluster + "/" + text
+	}
+	return output.Escape("[" + text + "] ")
 }

@@ -43,7 +43,7 @@ func streams(ctx context.Context, members []tree.Member, container string) ([]st
 	var group errgroup.Group
 	group.SetLimit(maxReads)
 	for i, m := range members {
-		if m.Group != "" || m.Kind != "Pod" {
+		if !isPod(m) {
 			continue
 		}
 		if clients[m.Cluster] == nil {
@@ -68,6 +68,9 @@ func streams(ctx context.Context, members []tree.Member, container string) ([]st
 	}
 	return all, nil
 }
+
+// isPod reports whether a member is a Pod.
+func isPod(m tree.Member) bool { return m.Group == "" && m.Kind == "Pod" }
 
 func clientOf(cluster *fleet.Cluster) (corev1client.CoreV1Interface, error) {
 	config, httpClient, err := cluster.Streaming()
