@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,6 +83,35 @@ func TestLive_tellsWhatHasChanged(t *testing.T) {
 		defer b.server.inventory.feed.mu.Unlock()
 		return len(b.server.inventory.feed.streams) == 1
 	}, limit, often, "a tab that is closed costs nothing")
+}
+
+// Who may get an object and not watch it is told that its page is not followed.
+func TestLive_saysWhatIsNotFollowed(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	installation := &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},
+		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}},
+	}
+	create(t, api, installation)
+	config, err := api.AddUser("gets-" + ns)
+	require.NoError(t, err)
+	allow(t, api, ns, "gets-"+ns, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationinstallations"}, Verbs: []string{"get"}})
+	b := open(t, config, ns)
+	page := objectLink("", "", "applicationinstallations", ns, "web")
+	require.Equal(t, http.StatusOK, b.get(page).status)
+	events, _ := b.stream(url.Values{"object": {page}})
+	for text, told := "", false; !told; {
+		select {
+		case event := <-events:
+			text, told = strings.CutPrefix(event, "partial")
+		case <-time.After(limit):
+			t.Fatal("it says nothing")
+		}
+		if told {
+			assert.Contains(t, text, "You may not watch applicationinstallations.apps.waybill.dev web in namespace "+ns+" of hub. Changes are shown when you reload the page.")
+		}
+	}
 }
 
 // Tabs that are open cost no more than there is.
