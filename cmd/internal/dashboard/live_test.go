@@ -67,6 +67,9 @@ func TestLive_tellsWhatHasChanged(t *testing.T) {
 		object.SetLabels(map[string]string{"changed": value})
 		require.NoError(t, c.Patch(t.Context(), object, client.MergeFrom(before)))
 	}
+	one := v1alpha1.KubernetesClusterKind + "/" + ns + "/berlin"
+	assert.Contains(t, b.get(objectLink("", "", "kubernetesclusters", ns, "berlin")).body, `data-kinds="`+one+`"`)
+	page, endPage := b.stream(url.Values{"kind": {one}})
 	clusters, end := b.stream(url.Values{"kind": {v1alpha1.KubernetesClusterKind}})
 	object, _ := b.stream(url.Values{"object": {objectLink("", "", "applicationinstallations", ns, "web")}})
 	assert.Equal(t, "change", <-object, "it is read for the first time")
@@ -76,6 +79,8 @@ func TestLive_tellsWhatHasChanged(t *testing.T) {
 	assert.Empty(t, clusters, "its page is not about installations")
 	label(k, "1")
 	assert.Equal(t, "change", <-clusters)
+	assert.Equal(t, "change", <-page)
+	endPage()
 
 	end()
 	require.Eventually(t, func() bool {
@@ -131,13 +136,13 @@ func TestFeed_isBounded(t *testing.T) {
 	last()
 	to, end, err := f.subscribe(one, []string{"A"})
 	require.NoError(t, err)
-	f.tell("A", "x")
-	f.tell("A", "x") // the first was not read yet: it does not block
-	f.tell("B", "x")
+	f.tell("A", "x", "one")
+	f.tell("A", "x", "one") // the first was not read yet: it does not block
+	f.tell("B", "x", "one")
 	assert.Len(t, to.woken, 1)
 	assert.Equal(t, map[touch]bool{{"A", "x"}: true}, to.take())
 	for i := range 2 * maxTouched {
-		f.tell("A", fmt.Sprint(i))
+		f.tell("A", fmt.Sprint(i), "one")
 	}
 	touched := to.take()
 	assert.LessOrEqual(t, len(touched), maxTouched)
@@ -149,6 +154,29 @@ func TestFeed_isBounded(t *testing.T) {
 	}
 	_, _, err = f.subscribe(&viewer{name: "another"}, nil)
 	require.ErrorIs(t, err, errTooMany)
+}
+
+// The page of one object is not fetched again for the others of its kind.
+func TestFeed_oneObject(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason          string
+		about           string
+		namespace, name string
+		woken           int
+	}{
+		"Itself":         {"it has changed", "A/x/one", "x", "one", 1},
+		"Other":          {"it is not on the page", "A/x/one", "x", "two", 0},
+		"OtherNamespace": {"it has the same name", "A/x/one", "y", "one", 0},
+		"NoNamespace":    {"its kind has none", "A//one", "", "one", 1},
+		"State":          {"the page says whether the kind is watched", "A/x/one", "", "", 1},
+		"List":           {"it has all", "A", "x", "two", 1},
+	} {
+		f := newFeed()
+		to, _, err := f.subscribe(&viewer{}, []string{tc.about})
+		require.NoError(t, err)
+		f.tell("A", tc.namespace, tc.name)
+		assert.Len(t, to.woken, tc.woken, "%s: %s", name, tc.reason)
+	}
 }
 
 // What changes between a page and its stream is told at once, also by a process that has begun since.
@@ -163,7 +191,7 @@ func TestFeed_catchesUp(t *testing.T) {
 	same := subscribed("A")
 	f.catchUp(same, seen)
 	assert.Empty(t, same.woken, "nothing has changed")
-	f.tell("A", "x")
+	f.tell("A", "x", "one")
 	for name, tc := range map[string]struct {
 		kinds []string
 		seen  uint64

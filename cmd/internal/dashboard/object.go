@@ -62,7 +62,7 @@ var done = map[string]string{
 func (s *server) object(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *subject) {
 	p := page{Title: sub.object.GetName(), Area: areas[sub.object.GetKind()]}
 	if sub.at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f *follow) bool { return f.kind == sub.object.GetKind() }) {
-		p.Kinds = []string{sub.object.GetKind()}
+		p.Kinds, p.One = []string{sub.object.GetKind()}, client.ObjectKeyFromObject(sub.object).String()
 	} else {
 		p.Object = sub.at.String()
 	}
@@ -217,7 +217,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	}, nil)
 	read := authorizationv1.ResourceAttributes{Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name}
 	ctx, stop := context.WithCancel(r.Context())
-	f.changed = func(string) {
+	f.changed = func(string, string) {
 		to.tell("", "")
 		if f.stands().State != forbidden {
 			return
