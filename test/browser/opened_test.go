@@ -20,7 +20,7 @@ func TestOpened_byTheFile(t *testing.T) {
 	noted := filepath.Join(path, "noted")
 	script := "#!/bin/sh\nprintf '%s' \"$1\" >" + noted + ".new && mv " + noted + ".new " + noted + "\n"
 	for _, name := range []string{"xdg-open", "open"} {
-		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(script), 0o700)) //nolint:gosec // it is a program
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(script), 0o700))
 	}
 	t.Setenv("PATH", path+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	d := start(t, hub.RESTConfig(), hub.Namespace(t), "--no-browser=false")

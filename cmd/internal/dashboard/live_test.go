@@ -90,7 +90,7 @@ func TestLive_tellsWhatHasChanged(t *testing.T) {
 	}, limit, often, "a tab that is closed costs nothing")
 }
 
-// Who may get an object and not watch it is told that its page is not followed.
+// K68: who may get an object and not watch it is told that its page is not followed.
 func TestLive_saysWhatIsNotFollowed(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -156,7 +156,7 @@ func TestFeed_isBounded(t *testing.T) {
 	require.ErrorIs(t, err, errTooMany)
 }
 
-// The page of one object is not fetched again for the others of its kind.
+// K68: the page of one object is not fetched again for the others of its kind.
 func TestFeed_oneObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason          string

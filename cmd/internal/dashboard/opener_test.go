@@ -31,7 +31,7 @@ func runCommand(t *testing.T) started {
 	noted := filepath.Join(path, "noted")
 	script := "#!/bin/sh\nprintf '%s\\n' \"$@\" >" + noted + ".new && mv " + noted + ".new " + noted + "\n"
 	for _, name := range []string{"xdg-open", "open"} {
-		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(script), 0o700)) //nolint:gosec // it is a program
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(script), 0o700))
 	}
 	t.Setenv("PATH", path+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	out, in := io.Pipe()
@@ -67,7 +67,7 @@ func TestCommand_opensTheBrowserWithoutTellingTheToken(t *testing.T) {
 		end    func(r started)
 	}{
 		"Redeemed": {"the browser was let in", func(r started) {
-			response, err := http.Get(r.printed) //nolint:noctx // it is this test's own server
+			response, err := http.Get(r.printed)
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
 			require.Equal(t, http.StatusOK, response.StatusCode)
