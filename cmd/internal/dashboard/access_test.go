@@ -84,7 +84,9 @@ func TestSession_tokenIsGoodForOnce(t *testing.T) {
 	s := newSession(nil)
 	token := s.token
 	recorder := httptest.NewRecorder()
-	s.login(recorder, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8090/login?token="+token, nil))
+	request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8090/login?token="+token, nil)
+	request.Header.Set("Sec-Fetch-Site", "none") // the address was typed
+	s.login(recorder, request)
 	require.Equal(t, http.StatusSeeOther, recorder.Code)
 	cookie := recorder.Result().Cookies()[0]
 	assert.True(t, cookie.HttpOnly)

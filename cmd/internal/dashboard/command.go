@@ -6,9 +6,7 @@ import (
 	"html/template"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
 	"strings"
 	"syscall"
 
@@ -75,25 +73,16 @@ func (o *options) run(ctx context.Context) error {
 	fmt.Fprintf(o.env.Out, "The dashboard of %s is at %s\n", hub.Name(), address)
 	fmt.Fprintln(o.env.ErrOut, "It is there until you press Ctrl-C.")
 	if !o.noBrowser {
-		o.open(ctx, address)
+		group.Go(func() error {
+			if err := openBrowser(ctx, address, browser.redeemed); err != nil {
+				o.env.Warnf("No browser was opened (%v): open the address yourself.", err)
+			}
+			return nil
+		})
 	}
 	group.Go(func() error { return s.inventory.run(ctx) })
 	group.Go(func() error { return s.serve(listener, nil) })
 	return group.Wait()
-}
-
-// open opens an address in the browser of the user, if there is one.
-func (o *options) open(ctx context.Context, address string) {
-	name, args := "xdg-open", []string{address}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
-	}
-	if err := exec.CommandContext(ctx, name, args...).Start(); err != nil {
-		o.env.Warnf("No browser was opened (%v): open the address yourself.", err)
-	}
 }
 
 // functions are what pages call.

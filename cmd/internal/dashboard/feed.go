@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,6 +37,8 @@ func newFeed() *feed {
 // stream is a page that is open.
 type stream struct {
 	about map[string]bool // the kinds
+	// only has, as NAMESPACE/NAME, the one object of a kind that the page is about, where that is not all.
+	only  map[string]string
 	woken chan struct{}
 
 	mu      sync.Mutex
@@ -49,12 +52,16 @@ type stream struct {
 // of a watch, and the zero one is the object that a page is about.
 type touch struct{ kind, namespace string }
 
-// subscribe returns a stream that is woken when an object of one of the kinds has changed, and the function that ends it;
-// errTooMany if the viewer, or all together, have too many already.
+// subscribe returns a stream that is woken when an object of one of the kinds has changed, or of KIND/NAMESPACE/NAME that one, and
+// the function that ends it; errTooMany if the viewer, or all together, have too many already.
 func (f *feed) subscribe(v *viewer, kinds []string) (*stream, func(), error) {
-	to := &stream{about: map[string]bool{}, woken: make(chan struct{}, 1), touched: map[touch]bool{}}
+	to := &stream{about: map[string]bool{}, only: map[string]string{}, woken: make(chan struct{}, 1), touched: map[touch]bool{}}
 	for _, kind := range kinds {
+		kind, one, alone := strings.Cut(kind, "/")
 		to.about[kind] = true
+		if alone {
+			to.only[kind] = one
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,14 +98,15 @@ func (f *feed) catchUp(to *stream, seen uint64) {
 	}
 }
 
-// tell wakes the streams that are about a kind. It does not block.
-func (f *feed) tell(kind, namespace string) {
+// tell wakes the streams that are about an object of a kind; those about any of the kind, without a name. It does not block.
+func (f *feed) tell(kind, namespace, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.count++
 	f.last[kind] = f.count
 	for to := range f.streams {
-		if to.about[kind] {
+		one, alone := to.only[kind]
+		if to.about[kind] && (!alone || name == "" || one == namespace+"/"+name) {
 			to.tell(kind, namespace)
 		}
 	}

@@ -50,9 +50,8 @@ type follow struct {
 	fallback string
 	// select narrows the watch down, besides its namespace.
 	selects fields.Selector
-	// changed is called when an object of a namespace has changed, and without one when the state has. It must not
-	// block.
-	changed func(namespace string)
+	// changed is called when an object has changed, and without a name when the state has. It must not block.
+	changed func(namespace, name string)
 	// keep returns what is kept of an object.
 	keep cache.TransformFunc
 
@@ -62,7 +61,7 @@ type follow struct {
 	standing standing
 }
 
-func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func(namespace string)) *follow {
+func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func(namespace, name string)) *follow {
 	f := &follow{client: c, list: list, changed: changed, keep: ctrlcache.TransformStripManagedFields(), standing: standing{State: connecting}}
 	source := &cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}
 	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -81,11 +80,9 @@ func (f *follow) run(ctx context.Context) error {
 		if gone, ok := changed.(cache.DeletedFinalStateUnknown); ok {
 			changed = gone.Obj
 		}
-		namespace := ""
 		if object, ok := changed.(client.Object); ok {
-			namespace = object.GetNamespace()
+			f.changed(object.GetNamespace(), object.GetName())
 		}
-		f.changed(namespace)
 	}
 	_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: notify, UpdateFunc: func(_, o any) { notify(o) }, DeleteFunc: notify,
@@ -153,7 +150,7 @@ func (f *follow) answered(err error) {
 	after := f.standing
 	f.mu.Unlock()
 	if before.State != after.State {
-		f.changed("")
+		f.changed("", "")
 	}
 }
 

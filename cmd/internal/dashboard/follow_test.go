@@ -32,7 +32,7 @@ func TestFollow_states(t *testing.T) {
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "gitsyncs"}, "", errors.New("no rights"))
 	away := errors.New("connection refused")
 	changes := 0
-	f := newFollow(nil, &v1alpha1.GitSync{}, func() client.ObjectList { return &v1alpha1.GitSyncList{} }, func(string) { changes++ })
+	f := newFollow(nil, &v1alpha1.GitSync{}, func() client.ObjectList { return &v1alpha1.GitSyncList{} }, func(string, string) { changes++ })
 	known := &v1alpha1.GitSync{}
 	known.Name = "catalog"
 	assert.NoError(t, f.informer.GetStore().Add(known))

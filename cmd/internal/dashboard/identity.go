@@ -49,6 +49,9 @@ func checkName(what, name string) error {
 		return fmt.Errorf("the name of a %s is longer than %d bytes", what, maxNameLength)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("the name of %s %q has control characters", what, name)
+	case strings.TrimSpace(name) != name:
+		// HTTP/1.1 drops it from headers: the API server would be told another name than the one that is checked here.
+		return fmt.Errorf("the name of %s %q begins or ends with white space: have the provider or proxy send it without", what, name)
 	case strings.HasPrefix(name, reserved):
 		return fmt.Errorf("%s %q: names that begin with %s are reserved for Kubernetes, and cannot sign in", what, name, reserved)
 	}

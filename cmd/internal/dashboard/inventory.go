@@ -30,7 +30,7 @@ func newInventory(hub *fleet.Cluster, fallback string) (*inventory, error) {
 	}
 	i := &inventory{hub: hub, feed: newFeed()}
 	of := func(kind, resource string, object client.Object, list func() client.ObjectList) *follow {
-		f := newFollow(c, object, list, func(namespace string) { i.feed.tell(kind, namespace) })
+		f := newFollow(c, object, list, func(namespace, name string) { i.feed.tell(kind, namespace, name) })
 		f.kind, f.resource, f.fallback = kind, resource, fallback
 		return f
 	}

@@ -62,7 +62,7 @@ var done = map[string]string{
 func (s *server) object(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *subject) {
 	p := page{Title: sub.object.GetName(), Area: areas[sub.object.GetKind()]}
 	if sub.at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f *follow) bool { return f.kind == sub.object.GetKind() }) {
-		p.Kinds = []string{sub.object.GetKind()}
+		p.Kinds, p.One = []string{sub.object.GetKind()}, client.ObjectKeyFromObject(sub.object).String()
 	} else {
 		p.Object = sub.at.String()
 	}
@@ -214,17 +214,32 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return list
-	}, func(string) { to.tell("", "") })
+	}, nil)
+	read := authorizationv1.ResourceAttributes{Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name}
+	ctx, stop := context.WithCancel(r.Context())
+	f.changed = func(string, string) {
+		to.tell("", "")
+		if f.stands().State != forbidden {
+			return
+		}
+		if !whole { // a tree says for itself what of it may not be watched, its object included
+			watch := read
+			watch.Verb = "watch"
+			to.remark(fmt.Sprintf("You may not %s of %s. Changes are shown when you reload the page.", describeRight(watch), cluster.Name()))
+		}
+		stop() // it would ask again and again
+	}
 	f.standing.Namespace, f.selects = at.namespace, fields.OneTermEqualSelector("metadata.name", at.name)
 	f.keep = at.alone
 	if whole {
 		v := viewerOf(r)
 		s.trees.follow(r.Context(), treePage{v, at.String()}, newBranches(to, func() func() { return s.watching(v) }))
 	}
-	go func() { _ = f.run(r.Context()) }() // without it, the page is what it was when it was opened
-	return &shown{in: cluster, what: authorizationv1.ResourceAttributes{
-		Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name,
-	}}, nil
+	go func() {
+		defer stop()
+		_ = f.run(ctx) // without it, the page is what it was when it was opened
+	}()
+	return &shown{in: cluster, what: read}, nil
 }
 
 // alone returns what is kept of whatever a watch of one object sends: which one it is, and its version. Nothing else of it is

@@ -78,6 +78,9 @@ func TestProxy_isBelievedByItsCertificate(t *testing.T) {
 		"Masters":         {"reserved group", front, ns, []string{"system:masters"}, http.StatusForbidden},
 		"ServiceAccount":  {"reserved user", front, "system:serviceaccount:waybill-system:waybill-sync", nil, http.StatusForbidden},
 		"AnonymousByName": {"reserved user", front, "system:anonymous", nil, http.StatusForbidden},
+		"SpaceInFront":    {"HTTP/1.1 would drop the space on the way to the API server", front, ns, []string{" system:masters"}, http.StatusForbidden},
+		"SpaceAtTheEnd":   {"it would be another user to the API server", front, ns + " ", nil, http.StatusForbidden},
+		"NoBreakSpace":    {"it looks like another group", front, ns, []string{"team\u00a0"}, http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := s.browser(tc.certificates...)

@@ -64,6 +64,31 @@ func TestReach_userClusters(t *testing.T) {
 	assert.Contains(t, got.body, "forbidden", "whether there is such a cluster is not theirs to know")
 }
 
+// What is in a user cluster takes no right to more than its KubernetesCluster: the others of the namespace are not read.
+func TestReach_byTheRightToGetOneCluster(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	given := cluster(ns, "given")
+	given.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "of-waybill"}
+	installation := &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},
+		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}},
+	}
+	c := create(t, api, given, cluster(ns, "other"), installation)
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, "of-waybill", api.Kubeconfig())))
+	user := "getter-" + ns
+	allow(t, api, ns, user,
+		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"kubernetesclusters"}, ResourceNames: []string{"given"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"of-waybill"}, Verbs: []string{"get"}},
+	)
+	b := openShared(t, account(t, api)).signIn(user)
+	got := b.page(objectLink(ns, "given", "applicationinstallations", ns, "web"))
+	assert.Equal(t, http.StatusOK, got.status, got.text())
+	assert.Contains(t, b.page(objectLink(ns, "other", "applicationinstallations", ns, "web")).text(), "forbidden")
+	keeper := openShared(t, account(t, api)).signIn(keeperOf(t, api, ns))
+	assert.Contains(t, keeper.page(objectLink(ns, "none", "applicationinstallations", ns, "web")).text(), "no KubernetesCluster none in the hub")
+}
+
 // keeperOf returns a user who may read everything in a namespace, Secrets included.
 func keeperOf(t *testing.T, api *env.Cluster, namespace string) string {
 	t.Helper()

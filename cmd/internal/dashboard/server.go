@@ -165,8 +165,10 @@ type page struct {
 	// User is who the page is shown to, if others use the dashboard as well. SignOut says that they can.
 	User    string
 	SignOut bool
-	// Kinds that the page is about, and Object, if it is about one of a cluster: see live.
+	// Kinds that the page is about, and One, as NAMESPACE/NAME, if it is about one object of its only kind; Object, if it is about one of
+	// a cluster: see live.
 	Kinds  []string
+	One    string
 	Object string
 	// Seen is what its stream is to catch up with.
 	Seen uint64

@@ -20,13 +20,15 @@ func cookieName(r *http.Request) string {
 type session struct {
 	secret string
 	viewer *viewer
+	// redeemed is closed once the token was used.
+	redeemed chan struct{}
 
 	mu    sync.Mutex
 	token string // empty once it was used
 }
 
 func newSession(user *viewer) *session {
-	return &session{secret: rand.Text(), viewer: user, token: rand.Text()}
+	return &session{secret: rand.Text(), viewer: user, redeemed: make(chan struct{}), token: rand.Text()}
 }
 
 func (s *session) routes(mux *http.ServeMux) { mux.HandleFunc("GET /login", s.login) }
@@ -52,6 +54,7 @@ func (s *session) redeem(token string) bool {
 		return false
 	}
 	s.token = ""
+	close(s.redeemed)
 	return true
 }
 
@@ -65,7 +68,13 @@ func (s *session) login(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName(r), Value: s.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	if r.Header.Get("Sec-Fetch-Site") == "none" {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	// A page has led here, that of open for one. The cookie is not sent where that leads to by itself, but is from a page of ours.
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = signpost.Execute(w, "/") // the browser may have left
 }
 
 // require serves only the browser that was let in.

@@ -66,19 +66,22 @@ func TestSignIn_refuses(t *testing.T) {
 		claims map[string]any
 		says   string
 	}{
-		"Masters":      {"who names groups at the provider would be administrator of the hub", map[string]any{"sub": "eve", "groups": []string{"team", "system:masters"}}, "system:masters"},
-		"OneGroup":     {"a text is one, too", map[string]any{"sub": "eve", "groups": "system:nodes"}, "system:nodes"},
-		"Component":    {"Kubernetes gives rights to these names", map[string]any{"sub": "system:kube-controller-manager"}, "reserved for Kubernetes"},
-		"NoName":       {"the claim is empty", map[string]any{"sub": ""}, "no claim sub"},
-		"NameIsNoText": {"not a name", map[string]any{"sub": 7}, "failed to"},
-		"Header":       {"a name that would be another header", map[string]any{"sub": "eve\r\nImpersonate-Group: system:masters"}, "control characters"},
-		"Groups":       {"not names", map[string]any{"sub": "eve", "groups": map[string]any{"a": "b"}}, "neither a text nor a list"},
-		"TooMany":      {"each request would carry them", map[string]any{"sub": "eve", "groups": strings.Split(strings.Repeat("g,", maxGroups+1), ",")}, "are the most"},
-		"TooLong":      {"no browser keeps such a cookie", map[string]any{"sub": "eve", "groups": strings.Split(strings.Repeat(strings.Repeat("g", 80)+",", 60), ",")[:60]}, "do not fit into a cookie"},
-		"OtherClient":  {"the token is for another", map[string]any{"sub": "eve", "aud": "other"}, "verify the ID token"},
-		"OtherIssuer":  {"another provider", map[string]any{"sub": "eve", "iss": "https://evil.example"}, "verify the ID token"},
-		"Expired":      {"it is an old one", map[string]any{"sub": "eve", "exp": time.Now().Add(-time.Hour).Unix()}, "verify the ID token"},
-		"OtherNonce":   {"it is of another sign-in", map[string]any{"sub": "eve", "nonce": "x"}, "another sign-in"},
+		"Masters":           {"who names groups at the provider would be administrator of the hub", map[string]any{"sub": "eve", "groups": []string{"team", "system:masters"}}, "system:masters"},
+		"OneGroup":          {"a text is one, too", map[string]any{"sub": "eve", "groups": "system:nodes"}, "system:nodes"},
+		"Component":         {"Kubernetes gives rights to these names", map[string]any{"sub": "system:kube-controller-manager"}, "reserved for Kubernetes"},
+		"NoName":            {"the claim is empty", map[string]any{"sub": ""}, "no claim sub"},
+		"NameIsNoText":      {"not a name", map[string]any{"sub": 7}, "failed to"},
+		"Header":            {"a name that would be another header", map[string]any{"sub": "eve\r\nImpersonate-Group: system:masters"}, "control characters"},
+		"MastersAfterSpace": {"HTTP/1.1 drops the space from the header", map[string]any{"sub": "eve", "groups": []string{"team", " system:masters"}}, `group &#34; system:masters&#34; begins or ends with white space`},
+		"Space":             {"it would be another user to the API server", map[string]any{"sub": "alice "}, `user &#34;alice &#34; begins or ends with white space`},
+		"NoBreakSpace":      {"it looks like another user", map[string]any{"sub": "\u00a0alice"}, "begins or ends with white space"},
+		"Groups":            {"not names", map[string]any{"sub": "eve", "groups": map[string]any{"a": "b"}}, "neither a text nor a list"},
+		"TooMany":           {"each request would carry them", map[string]any{"sub": "eve", "groups": strings.Split(strings.Repeat("g,", maxGroups+1), ",")}, "are the most"},
+		"TooLong":           {"no browser keeps such a cookie", map[string]any{"sub": "eve", "groups": strings.Split(strings.Repeat(strings.Repeat("g", 80)+",", 60), ",")[:60]}, "do not fit into a cookie"},
+		"OtherClient":       {"the token is for another", map[string]any{"sub": "eve", "aud": "other"}, "verify the ID token"},
+		"OtherIssuer":       {"another provider", map[string]any{"sub": "eve", "iss": "https://evil.example"}, "verify the ID token"},
+		"Expired":           {"it is an old one", map[string]any{"sub": "eve", "exp": time.Now().Add(-time.Hour).Unix()}, "verify the ID token"},
+		"OtherNonce":        {"it is of another sign-in", map[string]any{"sub": "eve", "nonce": "x"}, "another sign-in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.provider.As(tc.claims)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -231,21 +232,11 @@ func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluste
 }
 
 // UserCluster returns the user cluster of that name. An empty namespace means any, if there is only
-// one cluster of that name.
+// one cluster of that name: that takes the right to list KubernetesClusters, a namespace that to get this one.
 func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*Cluster, error) {
-	conn, err := c.connect()
+	found, err := c.lookUp(ctx, key)
 	if err != nil {
 		return nil, err
-	}
-	list := &v1alpha1.KubernetesClusterList{}
-	if err := conn.client.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the KubernetesClusters of %s: %w", c.hubName(), c.Explain(err))
-	}
-	var found []*v1alpha1.KubernetesCluster
-	for i := range list.Items {
-		if list.Items[i].Name == key.Name {
-			found = append(found, &list.Items[i])
-		}
 	}
 	switch {
 	case len(found) == 0:
@@ -254,11 +245,35 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 		return nil, fmt.Errorf("KubernetesCluster %s is in the namespaces %s and %s: write NAMESPACE/%s", key.Name, found[0].Namespace, found[1].Namespace, key.Name)
 	case found[0].Spec.KubeconfigSecretRef == nil:
 		hub := *c
-		hub.Key, hub.Paused = client.ObjectKeyFromObject(found[0]), found[0].Spec.Paused
+		hub.Key, hub.Paused = client.ObjectKeyFromObject(&found[0]), found[0].Spec.Paused
 		return &hub, nil
 	}
-	other := c.engage(ctx, found[0])
+	other := c.engage(ctx, &found[0])
 	return other, other.invalid
+}
+
+// lookUp returns the KubernetesClusters of a name: of all namespaces if the key has none.
+func (c *Cluster) lookUp(ctx context.Context, key types.NamespacedName) ([]v1alpha1.KubernetesCluster, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	if key.Namespace != "" {
+		k := v1alpha1.KubernetesCluster{}
+		err := conn.client.Get(ctx, key, &k)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("get KubernetesCluster %s of %s: %w", key, c.hubName(), c.Explain(err))
+		}
+		return []v1alpha1.KubernetesCluster{k}, nil
+	}
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := conn.client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list the KubernetesClusters of %s: %w", c.hubName(), c.Explain(err))
+	}
+	return slices.DeleteFunc(list.Items, func(k v1alpha1.KubernetesCluster) bool { return k.Name != key.Name }), nil
 }
 
 // engage reads the kubeconfig of a user cluster.
