@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 )
 
 // K68: what changes is seen without a reload and without losing one's place.
@@ -53,6 +54,32 @@ func TestLive_hubGoesAway(t *testing.T) {
 	b.awaitNoText("The hub does not answer")
 }
 
+// A page that is read when it is looked at keeps what it had when what it is read from goes away, says so, and comes back by itself.
+func TestLive_objectOfHubThatGoesAway(t *testing.T) {
+	w := fleet(t)
+	gate, config := behindGate(t, w.hub)
+	b := open(t, start(t, config, system))
+	b.expects("502")
+	b.visit(syncPage)
+	b.losesAndRegains(gate, "installations/wordpress.yaml")
+}
+
+// losesAndRegains has the page that is open lose what it is read from, and looks at it, without going there again.
+func (b *tab) losesAndRegains(gate *env.Gate, has string) {
+	b.t.Helper()
+	b.awaitText(has)
+	eval[chromedp.Void](b, `window.sameDocument = true; null`)
+	gate.Shut()
+	b.awaitText("this is what was last seen")
+	assert.Contains(b.t, b.text(), "does not answer")
+	assert.Contains(b.t, b.text(), has, "what it had")
+	b.check()
+	require.NoError(b.t, gate.Open())
+	b.awaitNoText("this is what was last seen")
+	assert.Contains(b.t, b.text(), has)
+	assert.True(b.t, eval[bool](b, "window.sameDocument"), "nothing was reloaded")
+}
+
 // A dashboard that was started again does not know the browser; the page says what to do, and stops asking.
 func TestLive_sessionExpires(t *testing.T) {
 	w := fleet(t)
@@ -72,18 +99,23 @@ func TestLive_sessionExpires(t *testing.T) {
 	b.awaitText("berlin")
 }
 
-// Only pages of a user cluster wait for it when it does not answer; they say when it was last seen.
+// Pages of a user cluster keep what they had when it does not answer any more. Only those that are opened then wait for it; they say
+// when it was last seen.
 func TestLive_clusterDies(t *testing.T) {
 	w := fleet(t)
 	d := start(t, w.hub.RESTConfig(), system)
 	b := open(t, d)
-	b.visit(installationPage)
-	b.awaitText("2 of 3 replicas")
-	w.gate.Shut()
-	defer func() { require.NoError(t, w.gate.Open()) }()
 	b.expects("502")
+	defer func() { require.NoError(t, w.gate.Open()) }()
+	for _, page := range []string{installationPage, installationPage + "/tree"} {
+		b.visit(page)
+		b.await(`performance.getEntriesByType("resource").some((e) => e.name === location.href)`) // its watch has begun
+		b.losesAndRegains(w.gate, "2 of 3 replicas")
+	}
+	w.gate.Shut()
 	b.visit(installationPage)
 	b.awaitText("does not answer")
+	b.awaitText("The hub has last seen it at")
 	b.check()
 	b.visit("/")
 	b.awaitText("berlin")

@@ -45,15 +45,24 @@ async function refresh() {
   }, performance.now() - began);
 }
 
+// renewIn refreshes the page after some milliseconds.
+function renewIn(pause) {
+  clearTimeout(later);
+  later = setTimeout(refresh, pause);
+}
+
+// pauseOf returns how many milliseconds after an answer to ask again: not all tabs at once; 0 if it does not say.
+function pauseOf(answer) {
+  return 1000 * (Number(answer.headers.get("Retry-After")) || 0) * (1 + Math.random());
+}
+
 async function renew() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (answer.status === 401) return end(answer);
-  if (answer.status === 429) {
-    clearTimeout(later);
-    later = setTimeout(refresh, 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
-    return;
-  }
-  const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+  if (answer.status === 429) return renewIn(pauseOf(answer) || first);
+  const copy = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (answer.status >= 500) return keep(copy.querySelector("#main .message")?.textContent ?? "The page cannot be read");
+  const next = copy.getElementById("main");
   const old = main();
   if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
   const open = [...old.querySelectorAll("details")].map((d) => d.open);
@@ -63,9 +72,17 @@ async function renew() {
   old.replaceChildren(...next.childNodes);
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
+  say(""); // a new copy has a line of its own
   follows();
   document.dispatchEvent(new Event("refreshed"));
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
+}
+
+// keep leaves the page as it is while what it is read from does not answer, and says so. Its stream tells when that is over, unless
+// that was not noticed there.
+function keep(why) {
+  say(`${why}: this is what was last seen.`);
+  renewIn(longest * (0.5 + Math.random()));
 }
 
 // end stops following the page for a user whose session has ended, and offers the way back in, if there is one.
