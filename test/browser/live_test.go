@@ -40,6 +40,34 @@ func TestLive_changeIsSeen(t *testing.T) {
 	b.check()
 }
 
+// A page whose filter is typed into stays as it is until that loses the focus, and then has what has changed meanwhile; what was typed is
+// still there.
+func TestLive_changeWhileTyping(t *testing.T) {
+	w := fleet(t)
+	ns := w.hub.Namespace(t)
+	removeAll(t, w.hub, &v1alpha1.KubernetesCluster{}, ns)
+	c := clientOf(t, w.hub.RESTConfig())
+	k := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vienna"}}
+	create(t, c, k)
+	b := open(t, start(t, tenant(t, w.hub, ns), ns))
+	b.awaitText("vienna")
+	b.set("main input[name=selector]", "env=")
+	eval[chromedp.Void](b, `window.copies = 0; document.addEventListener("refreshed", () => { copies++; });
+		const ask = window.fetch;
+		window.fetch = async (...what) => { const answer = await ask(...what); window.seen = await answer.clone().text(); return answer; }; null`)
+	before := k.DeepCopy()
+	k.Status.Version = "v1.36.9"
+	require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
+	b.await(`window.seen?.includes("v1.36.9")`)
+	b.press("prod")
+	assert.Equal(t, "env=prod", eval[string](b, "document.activeElement.value"), "who types is not disturbed")
+	assert.Zero(t, eval[int](b, "copies"))
+	eval[chromedp.Void](b, `document.querySelector("main button").focus(); null`)
+	b.awaitText("v1.36.9")
+	assert.Equal(t, "env=prod", eval[string](b, "document.querySelector('main input[name=selector]').value"))
+	assert.Equal(t, "button Filter", b.focused(), "the focus is where it was")
+}
+
 // A hub that goes away is said to be away; what was read stays, and is right again by itself.
 func TestLive_hubGoesAway(t *testing.T) {
 	w := fleet(t)

@@ -5,6 +5,8 @@ const first = 1000, longest = 30000; // milliseconds between two attempts to con
 let wait = first, stream = null, retry = 0, later = 0;
 let fetching = false, outdated = false; // the page is being fetched, and has changed since that began
 let unfollowed = ""; // what the page does not follow
+let held = false; // a copy was not shown because a field of the page has the focus
+const fields = "input, select, textarea";
 
 function main() { return document.getElementById("main"); }
 
@@ -64,12 +66,17 @@ async function renew() {
   if (answer.status >= 500) return keep(copy.querySelector("#main .message")?.textContent ?? "The page cannot be read");
   const next = copy.getElementById("main");
   const old = main();
-  if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
+  held = old.contains(document.activeElement) && document.activeElement.matches(fields);
+  if (!next || held) return;
+  const typed = [...old.querySelectorAll(fields)].map((f) => f.value);
+  const button = [...old.querySelectorAll("button")].indexOf(document.activeElement);
   const open = [...old.querySelectorAll("details")].map((d) => d.open);
   const scrolled = [...old.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
   const focused = document.activeElement?.getAttribute("href");
   document.dispatchEvent(new Event("refreshing"));
   old.replaceChildren(...next.childNodes);
+  old.querySelectorAll(fields).forEach((f, i) => { f.value = typed[i] ?? f.value; });
+  old.querySelectorAll("button")[button]?.focus({ preventScroll: true });
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
   say(""); // a new copy has a line of its own
@@ -133,6 +140,9 @@ function connect(again) {
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : connect(true)));
+document.addEventListener("focusout", () => {
+  if (held && stream) refresh();
+});
 document.addEventListener("keydown", (e) => {
   if (e.key === "/" && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.matches("input, textarea")) {
     e.preventDefault();
