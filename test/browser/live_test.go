@@ -190,18 +190,21 @@ func TestLive_hiddenTabAsksNothing(t *testing.T) {
 	b.awaitText("vienna")
 	require.Eventually(t, func() bool { return streams.open() == 1 }, limit, often)
 
-	see := func(seen bool) {
-		eval[chromedp.Void](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
-			document.dispatchEvent(new Event("visibilitychange")); null`, !seen))
-	}
-	see(false)
+	b.see(false)
 	require.Eventually(t, func() bool { return streams.open() == 0 }, limit, often, "a tab that is hidden")
 	before := k.DeepCopy()
 	k.Status.Version = "v1.36.7"
 	require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
-	see(true)
+	b.see(true)
 	b.awaitText("v1.36.7")
 	require.Eventually(t, func() bool { return streams.open() == 1 }, limit, often)
+}
+
+// see has the tab be seen, or hidden.
+func (b *tab) see(seen bool) {
+	b.t.Helper()
+	eval[chromedp.Void](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
+		document.dispatchEvent(new Event("visibilitychange")); null`, !seen))
 }
 
 // streams counts those that a tab has open.

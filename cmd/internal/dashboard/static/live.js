@@ -6,6 +6,7 @@ let wait = first, stream = null, retry = 0, later = 0;
 let fetching = false, outdated = false; // the page is being fetched, and has changed since that began
 let unfollowed = ""; // what the page does not follow
 let held = false; // a copy was not shown because a field of the page has the focus
+const away = "The dashboard does not answer: this is what was last seen.";
 const fields = "input, select, textarea";
 
 function main() { return document.getElementById("main"); }
@@ -128,15 +129,37 @@ function connect(again) {
     follows();
   });
   stream.onerror = () => {
+    const refused = stream.readyState === EventSource.CLOSED; // and not cut: there is an answer
     close();
-    say("The dashboard does not answer: this is what was last seen.");
+    if (refused) return refusal(at);
+    say(away);
     retry = setTimeout(async () => {
       const alive = await fetch("/search").catch(() => null);
       if (alive?.status === 401) return end(alive);
       connect(true);
-    }, wait * (0.5 + Math.random()));
-    wait = Math.min(wait * 2, longest);
+    }, backoff());
   };
+}
+
+// backoff returns how many milliseconds to wait before the next attempt to connect: longer each time.
+function backoff() {
+  const pause = wait * (0.5 + Math.random());
+  wait = Math.min(wait * 2, longest);
+  return pause;
+}
+
+// refusal asks once more for a stream that was refused, as an EventSource does not tell the answer, and says why the page is not
+// followed until it may be asked for again.
+async function refusal(at) {
+  const asking = new AbortController();
+  const answer = await fetch(at, { signal: asking.signal }).catch(() => null);
+  if (document.hidden || stream) return asking.abort();
+  if (answer?.status === 401) return end(answer);
+  const explained = answer && !answer.ok && answer.headers.get("Content-Type")?.startsWith("text/plain"); // what a proxy sends is not for people
+  const why = explained ? await answer.text() : "";
+  asking.abort(); // it is a stream if it is not refused any more
+  say(answer ? `This page is not followed for now, and shows what was last seen. ${why}` : away);
+  retry = setTimeout(() => connect(true), answer && pauseOf(answer) || backoff());
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : connect(true)));
