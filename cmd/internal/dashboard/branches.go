@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -29,7 +30,7 @@ const maxBranchWatches = 50
 // use.
 type trees struct {
 	mu   sync.Mutex
-	open map[treePage]map[*branches]bool
+	open map[string]map[*branches]bool // by key of the page
 }
 
 // treePage is the tree of an object as a viewer sees it.
@@ -38,25 +39,32 @@ type treePage struct {
 	of     string
 }
 
+// key identifies the page by what identifies its viewer. There may be another *viewer of the same user by the time that the page is
+// read: only some are remembered.
+func (p treePage) key() string {
+	return strings.Join(append([]string{p.of, p.viewer.name}, p.viewer.groups...), "\n") // none has one
+}
+
 // follow has the stream of a page know of the trees that are shown to its viewer until ctx ends. The page that has opened
 // the stream is fetched again when that begins, as a watch of its object does.
 func (t *trees) follow(ctx context.Context, page treePage, b *branches) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	key := page.key()
 	if t.open == nil {
-		t.open = map[treePage]map[*branches]bool{}
+		t.open = map[string]map[*branches]bool{}
 	}
-	if t.open[page] == nil {
-		t.open[page] = map[*branches]bool{}
+	if t.open[key] == nil {
+		t.open[key] = map[*branches]bool{}
 	}
-	t.open[page][b] = true
+	t.open[key][b] = true
 	go func() {
 		b.run(ctx)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		delete(t.open[page], b)
-		if len(t.open[page]) == 0 {
-			delete(t.open, page)
+		delete(t.open[key], b)
+		if len(t.open[key]) == 0 {
+			delete(t.open, key)
 		}
 	}()
 }
@@ -65,11 +73,12 @@ func (t *trees) follow(ctx context.Context, page treePage, b *branches) {
 func (t *trees) shown(page treePage, sketch func() *tree.Sketch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.open[page]) == 0 {
+	followed := t.open[page.key()]
+	if len(followed) == 0 {
 		return
 	}
 	drawn := sketch()
-	for b := range t.open[page] {
+	for b := range followed {
 		b.shows(drawn)
 	}
 }

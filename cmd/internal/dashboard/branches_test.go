@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/internal/tree"
 	delivered "waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/test/env"
@@ -168,4 +169,21 @@ func TestBranches_saysWhatIsNotWatched(t *testing.T) {
 		require.NotNil(t, s.server.budget.watch("branches-"+ns))
 	}
 	assert.Contains(t, said(jane), "kinds and namespaces of the tree are more than the dashboard watches")
+}
+
+// A tree that was read for a user is told to their streams, whether or not they are remembered as the same viewer, and to no others.
+func TestTrees_areOfAUser(t *testing.T) {
+	var all trees
+	to := newBranches(&stream{woken: make(chan struct{}, 1), touched: map[touch]bool{}}, func() func() { return nil })
+	all.follow(t.Context(), treePage{newViewer("jane", []string{"a", "b"}, nil), "/objects/x"}, to)
+	for name, other := range map[string]treePage{
+		"OtherUser":   {newViewer("john", []string{"a", "b"}, nil), "/objects/x"},
+		"OtherGroups": {newViewer("jane", []string{"a"}, nil), "/objects/x"},
+		"OtherObject": {newViewer("jane", []string{"a", "b"}, nil), "/objects/y"},
+	} {
+		all.shown(other, func() *tree.Sketch { return &tree.Sketch{} })
+		assert.Nil(t, to.drawn(), name)
+	}
+	all.shown(treePage{newViewer("jane", []string{"a", "b"}, nil), "/objects/x"}, func() *tree.Sketch { return &tree.Sketch{} })
+	assert.NotNil(t, to.drawn())
 }

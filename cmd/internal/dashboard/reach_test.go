@@ -52,7 +52,7 @@ func TestReach_userClusters(t *testing.T) {
 	assert.Equal(t, http.StatusOK, b.page(objectLink(mine, "given", "applicationinstallations", mine, "web")).status, "with their own rights there")
 	assert.Equal(t, http.StatusForbidden, b.page(objectLink(mine, "given", "applicationinstallations", other, "web")).status, "and no more, whatever the kubeconfig may")
 	got := b.page(objectLink(mine, "bare", "applicationinstallations", mine, "web"))
-	assert.Equal(t, http.StatusBadGateway, got.status)
+	assert.Equal(t, http.StatusForbidden, got.status)
 	assert.Contains(t, got.body, "you may not read its kubeconfig in the hub, and the dashboard was given none to act as you there")
 	assert.Contains(t, b.page(objectLink("", "", "kubernetesclusters", mine, "bare")).body, "Installations", "what the hub knows is there")
 	keeper := s.signIn(keeperOf(t, api, mine))
@@ -60,7 +60,7 @@ func TestReach_userClusters(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, keeper.page(objectLink(mine, "given", "applicationinstallations", other, "web")).status, "but is themselves where the dashboard has its own")
 	stranger := s.signIn("stranger-" + mine)
 	got = stranger.page(objectLink(mine, "given", "applicationinstallations", mine, "web"))
-	assert.Equal(t, http.StatusBadGateway, got.status)
+	assert.Equal(t, http.StatusForbidden, got.status)
 	assert.Contains(t, got.body, "forbidden", "whether there is such a cluster is not theirs to know")
 }
 

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
 )
@@ -197,7 +199,11 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, name string, statu
 	_, _ = w.Write(body.Bytes()) // the browser may have left
 }
 
-// fail shows why there is no page.
+// fail shows why there is no page. Pages that are open keep what they had while a server does not answer, and not after it has
+// refused: that is 403.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, status int, title string, err error) {
+	if status == http.StatusBadGateway && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
+		status = http.StatusForbidden
+	}
 	s.show(w, r, "error", status, page{Title: title, Model: err.Error()})
 }

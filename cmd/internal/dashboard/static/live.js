@@ -5,6 +5,9 @@ const first = 1000, longest = 30000; // milliseconds between two attempts to con
 let wait = first, stream = null, retry = 0, later = 0;
 let fetching = false, outdated = false; // the page is being fetched, and has changed since that began
 let unfollowed = ""; // what the page does not follow
+let held = false; // a copy was not shown because a field of the page has the focus
+const away = "The dashboard does not answer: this is what was last seen.";
+const fields = "input, select, textarea";
 
 function main() { return document.getElementById("main"); }
 
@@ -45,27 +48,49 @@ async function refresh() {
   }, performance.now() - began);
 }
 
+// renewIn refreshes the page after some milliseconds.
+function renewIn(pause) {
+  clearTimeout(later);
+  later = setTimeout(refresh, pause);
+}
+
+// pauseOf returns how many milliseconds after an answer to ask again: not all tabs at once; 0 if it does not say.
+function pauseOf(answer) {
+  return 1000 * (Number(answer.headers.get("Retry-After")) || 0) * (1 + Math.random());
+}
+
 async function renew() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (answer.status === 401) return end(answer);
-  if (answer.status === 429) {
-    clearTimeout(later);
-    later = setTimeout(refresh, 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
-    return;
-  }
-  const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+  if (answer.status === 429) return renewIn(pauseOf(answer) || first);
+  const copy = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (answer.status >= 500) return keep(copy.querySelector("#main .message")?.textContent ?? "The page cannot be read");
+  const next = copy.getElementById("main");
   const old = main();
-  if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
+  held = old.contains(document.activeElement) && document.activeElement.matches(fields);
+  if (!next || held) return;
+  const typed = [...old.querySelectorAll(fields)].map((f) => f.value);
+  const button = [...old.querySelectorAll("button")].indexOf(document.activeElement);
   const open = [...old.querySelectorAll("details")].map((d) => d.open);
   const scrolled = [...old.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
   const focused = document.activeElement?.getAttribute("href");
   document.dispatchEvent(new Event("refreshing"));
   old.replaceChildren(...next.childNodes);
+  old.querySelectorAll(fields).forEach((f, i) => { f.value = typed[i] ?? f.value; });
+  old.querySelectorAll("button")[button]?.focus({ preventScroll: true });
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
+  say(""); // a new copy has a line of its own
   follows();
   document.dispatchEvent(new Event("refreshed"));
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
+}
+
+// keep leaves the page as it is while what it is read from does not answer, and says so. Its stream tells when that is over, unless
+// that was not noticed there.
+function keep(why) {
+  say(`${why}: this is what was last seen.`);
+  renewIn(longest * (0.5 + Math.random()));
 }
 
 // end stops following the page for a user whose session has ended, and offers the way back in, if there is one.
@@ -104,18 +129,43 @@ function connect(again) {
     follows();
   });
   stream.onerror = () => {
+    const refused = stream.readyState === EventSource.CLOSED; // and not cut: there is an answer
     close();
-    say("The dashboard does not answer: this is what was last seen.");
+    if (refused) return refusal(at);
+    say(away);
     retry = setTimeout(async () => {
       const alive = await fetch("/search").catch(() => null);
       if (alive?.status === 401) return end(alive);
       connect(true);
-    }, wait * (0.5 + Math.random()));
-    wait = Math.min(wait * 2, longest);
+    }, backoff());
   };
 }
 
+// backoff returns how many milliseconds to wait before the next attempt to connect: longer each time.
+function backoff() {
+  const pause = wait * (0.5 + Math.random());
+  wait = Math.min(wait * 2, longest);
+  return pause;
+}
+
+// refusal asks once more for a stream that was refused, as an EventSource does not tell the answer, and says why the page is not
+// followed until it may be asked for again.
+async function refusal(at) {
+  const asking = new AbortController();
+  const answer = await fetch(at, { signal: asking.signal }).catch(() => null);
+  if (document.hidden || stream) return asking.abort();
+  if (answer?.status === 401) return end(answer);
+  const explained = answer && !answer.ok && answer.headers.get("Content-Type")?.startsWith("text/plain"); // what a proxy sends is not for people
+  const why = explained ? await answer.text() : "";
+  asking.abort(); // it is a stream if it is not refused any more
+  say(answer ? `This page is not followed for now, and shows what was last seen. ${why}` : away);
+  retry = setTimeout(() => connect(true), answer && pauseOf(answer) || backoff());
+}
+
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : connect(true)));
+document.addEventListener("focusout", () => {
+  if (held && stream) refresh();
+});
 document.addEventListener("keydown", (e) => {
   if (e.key === "/" && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.matches("input, textarea")) {
     e.preventDefault();
