@@ -118,10 +118,13 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 }
 
 // reviewSpec checks the account, the deletion policy and the order by the definition, which is nil if
-// it is not known, and by other installations.
+// it is not known, and by other installations. An update that only endsOrphan is not checked.
 func (i *applicationInstallations) reviewSpec(
 	ctx context.Context, obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition,
 ) (admission.Warnings, error) {
+	if endsOrphan(obj, old, def) {
+		return nil, nil
+	}
 	var errs field.ErrorList
 	missing, refused := i.order.reviewInstallation(ctx, obj, def)
 	if def != nil {
@@ -137,6 +140,19 @@ func (i *applicationInstallations) reviewSpec(
 		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
 	}
 	return missing, nil
+}
+
+// endsOrphan reports whether an update changes nothing in the spec, apart from defaults, but that what is installed no
+// longer stays when the installation is deleted. Removal by force does that before it deletes, whatever else has become
+// wrong by then.
+func endsOrphan(obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) bool {
+	if old == nil || old.Spec.DeletionPolicy != v1alpha1.InstallationOrphan || obj.Spec.DeletionPolicy == v1alpha1.InstallationOrphan {
+		return false
+	}
+	before := old.DeepCopy()
+	before.Spec.DeletionPolicy = obj.Spec.DeletionPolicy
+	validation.DefaultApplicationInstallation(before, old, def)
+	return apiequality.Semantic.DeepEqual(before.Spec, obj.Spec)
 }
 
 // reviewReference checks the definition and the version. An installation that comes from

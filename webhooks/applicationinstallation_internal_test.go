@@ -57,3 +57,29 @@ func TestInstallation_actsAsTheAccountOfTheFlag(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, `impersonate serviceaccounts "deployer" in namespace "team-a"`)
 }
+
+// K52: an installation that has come to wait for itself can give up Orphan, as removal by force has it do, and nothing
+// else.
+func TestInstallation_givesUpOrphanInACycle(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	of := func(name, on string) *v1alpha1.ApplicationInstallation {
+		i := &v1alpha1.ApplicationInstallation{}
+		i.Namespace, i.Name, i.Spec.DeletionPolicy = "team-a", name, v1alpha1.InstallationOrphan
+		i.Spec.DependsOn = []v1alpha1.InstallationDependency{{Name: on}}
+		return i
+	}
+	old := of("web", "db")
+	rules := &applicationInstallations{order: &order{cached: fake.NewClientBuilder().WithScheme(scheme).WithObjects(old, of("db", "web")).Build()}}
+	for _, policy := range []v1alpha1.InstallationDeletionPolicy{v1alpha1.InstallationDelete, ""} {
+		obj := old.DeepCopy()
+		obj.Spec.DeletionPolicy = policy
+		_, err := rules.reviewSpec(t.Context(), obj, old, nil)
+		require.NoError(t, err, policy)
+		obj.Spec.ServiceAccountName = "deployer"
+		_, err = rules.reviewSpec(t.Context(), obj, old, nil)
+		require.ErrorContains(t, err, "wait for itself", policy)
+	}
+	_, err := rules.reviewSpec(t.Context(), old, of("web", "db"), nil)
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+}

@@ -61,7 +61,7 @@ func (o *order) reviewInstallation(ctx context.Context, obj *v1alpha1.Applicatio
 	}
 	cycle := validation.DependencyCycle(obj, func(key types.NamespacedName) *v1alpha1.ApplicationInstallation { return byKey[key] })
 	if cycle != nil {
-		return nil, field.Invalid(field.NewPath("spec", "dependsOn"), field.OmitValueType{}, "the installation would wait for itself: "+o.way(obj, cycle))
+		return nil, field.Invalid(field.NewPath("spec", "dependsOn"), field.OmitValueType{}, "the installation would wait for itself: "+validation.DescribeCycle(obj, cycle))
 	}
 	var warnings admission.Warnings
 	if requires {
@@ -71,21 +71,6 @@ func (o *order) reviewInstallation(ctx context.Context, obj *v1alpha1.Applicatio
 		}
 	}
 	return warnings, nil
-}
-
-// way writes a cycle down, without those of other namespaces that the installation does not name itself.
-func (*order) way(obj *v1alpha1.ApplicationInstallation, cycle []types.NamespacedName) string {
-	var names []string
-	for _, key := range cycle {
-		named := slices.ContainsFunc(obj.Spec.DependsOn, func(d v1alpha1.InstallationDependency) bool { return d.GetKey(obj.Namespace) == key })
-		switch {
-		case named || key.Namespace == obj.Namespace:
-			names = append(names, key.String())
-		case names[len(names)-1] != "others":
-			names = append(names, "others")
-		}
-	}
-	return strings.Join(names, " -> ")
 }
 
 // reviewDefinition refuses a definition that would require itself through others: it could never be installed.

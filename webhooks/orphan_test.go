@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
@@ -56,4 +58,26 @@ func TestInstallation_keepsAPolicyThatIsForbidden(t *testing.T) {
 	inst.Spec.ApplicationRef.Version = "v1.1.0"
 	require.NoError(t, admin.Update(t.Context(), inst))
 	assert.Contains(t, told.take(), warning)
+}
+
+// K52: removal by force sets the policy to Delete first, which nothing that has changed since may prevent; any other
+// change is still refused.
+func TestInstallation_canAlwaysGiveUpOrphan(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	def := definition(t, admin, nil)
+	inst := newInstallation(c.Namespace(t), def.Name, "v1.0.0")
+	inst.Spec.DeletionPolicy = v1alpha1.InstallationOrphan
+	require.NoError(t, admin.Create(t.Context(), inst))
+	def.Spec.RequireServiceAccount = true
+	require.NoError(t, admin.Update(t.Context(), def))
+	err := eventuallyRefused(t, func() error {
+		more := inst.DeepCopy()
+		more.Spec.DeletionPolicy, more.Spec.ApplicationRef.Version = v1alpha1.InstallationDelete, "v1.1.0"
+		return admin.Update(t.Context(), more, client.DryRunAll)
+	})
+	require.ErrorContains(t, err, "spec.serviceAccountName")
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Delete"}}`))
+	require.NoError(t, admin.Patch(t.Context(), inst, patch, client.FieldOwner(v1alpha1.FieldManager)))
+	require.Equal(t, v1alpha1.InstallationDelete, inst.Spec.DeletionPolicy)
 }

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/fluxcd/pkg/runtime/cel"
@@ -98,6 +99,25 @@ func DependencyCycle(obj *v1alpha1.ApplicationInstallation, find func(types.Name
 		return keys
 	})
 }
+
+// DescribeCycle writes down a cycle that an installation begins, without those of other namespaces that it does not
+// name itself: who reads it may not be allowed to see them.
+func DescribeCycle(obj *v1alpha1.ApplicationInstallation, cycle []types.NamespacedName) string {
+	var names []string
+	for _, key := range cycle {
+		named := slices.ContainsFunc(obj.Spec.DependsOn, func(d v1alpha1.InstallationDependency) bool { return d.GetKey(obj.Namespace) == key })
+		switch {
+		case named || key.Namespace == obj.Namespace:
+			names = append(names, key.String())
+		case len(names) == 0 || names[len(names)-1] != others:
+			names = append(names, others)
+		}
+	}
+	return strings.Join(names, " -> ")
+}
+
+// others stands in a cycle for installations that are not named.
+const others = "others"
 
 // RequirementCycle returns the cycle that a definition is in by the requires of definitions, which find
 // returns by their names, nil for none; nil if it is in no cycle.

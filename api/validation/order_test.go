@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -85,6 +86,18 @@ func TestDependencyCycle_namesTheCircle(t *testing.T) {
 	assert.Equal(t, []types.NamespacedName{key("a", "new"), key("a", "other"), key("a", "new")}, validation.DependencyCycle(
 		installation("new", on("other")), func(types.NamespacedName) *v1alpha1.ApplicationInstallation { return installation("other", on("new")) }),
 		"what is written now counts, and not what was there")
+}
+
+// K9: a cycle does not show installations of other namespaces but those that its reader has named.
+func TestDescribeCycle_hidesOtherNamespaces(t *testing.T) {
+	inst := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}}
+	inst.Spec.DependsOn = []v1alpha1.InstallationDependency{{Namespace: "b", Name: "named"}}
+	var cycle []types.NamespacedName
+	for _, key := range []string{"a/web", "b/named", "b/secret", "c/secret", "a/own", "c/other", "a/web"} {
+		namespace, name, _ := strings.Cut(key, "/")
+		cycle = append(cycle, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	assert.Equal(t, "a/web -> b/named -> others -> a/own -> others -> a/web", validation.DescribeCycle(inst, cycle))
 }
 
 // K9: definitions that require each other could never be installed.

@@ -138,6 +138,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 	case err != nil:
 		result = p.failed(ctx, asError(err, v1alpha1.ProgressingWithRetryReason), outcome)
 	case outcome.Pending:
+		foldMessages(p.before, p.obj) // as those are that they are compared with
 		keepGenerations(p.before, p.obj)
 	case outcome.Unknown != "":
 		p.Announce(outcome)

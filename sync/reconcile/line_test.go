@@ -33,3 +33,23 @@ func TestFinish_messagesAreOneLine(t *testing.T) {
 	assert.Equal(t, "Warning GitFailed "+one, <-w.events.Events)
 	assert.Equal(t, one, reconcile.Problems([]manifest.Problem{{Message: many}})[0].Message)
 }
+
+// A pass that is not done says nothing new with a message of many lines either.
+func TestFinish_pendingComparesMessagesOfOneLine(t *testing.T) {
+	const many = "fetch oci://r/web: errors:\ndenied: no pull access\n"
+	w := newWorld(t, newGitSync())
+	gs := w.get(t)
+	pass := w.begin(gs)
+	mark := func(gs *v1alpha1.GitSync) {
+		conditions.MarkFalse(gs, v1alpha1.InstalledCondition, v1alpha1.InstallFailedReason, "%s", many)
+	}
+	mark(gs)
+	require.NoError(t, pass.Write(t.Context()))
+	gs = w.get(t)
+	gs.Generation++
+	pass = w.begin(gs)
+	mark(gs)
+	_, err := pass.Finish(t.Context(), reconcile.Outcome{Pending: true}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 1, w.writes)
+}

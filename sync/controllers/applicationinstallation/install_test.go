@@ -183,6 +183,28 @@ func TestInstallation_isNotOrphanedWhereItsDefinitionForbidsIt(t *testing.T) {
 	assert.False(t, w.Exists(&corev1.ConfigMap{}, "web"))
 }
 
+// K52, C47: what a definition forbade when it was last seen is forbidden where it is gone.
+func TestInstallation_isNotOrphanedWhereItsDefinitionForbadeIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		forbid bool
+	}{{"forbidden", true}, {"allowed", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			definition := w.define(func(d *v1alpha1.ApplicationDefinitionSpec) { d.ForbidOrphan = c.forbid })
+			inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+				s.DeletionPolicy = v1alpha1.InstallationOrphan
+			}))
+			require.NoError(t, w.Client.Delete(t.Context(), definition))
+			hub.AwaitReason(w.World, inst, v1alpha1.DefinitionGoneReason)
+			require.NoError(t, w.Client.Delete(t.Context(), inst))
+			w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
+			assert.Equal(t, !c.forbid, w.Exists(&corev1.ConfigMap{}, "web"))
+		})
+	}
+}
+
 // K53, C34: what was installed goes also where Helm's record of it is gone.
 func TestInstallation_isUninstalledWithoutItsRecord(t *testing.T) {
 	t.Parallel()

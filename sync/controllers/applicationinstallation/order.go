@@ -290,13 +290,13 @@ func (d *driver) refuseCycle(ctx context.Context, s *scope) error {
 	if cycle == nil {
 		return nil
 	}
-	on, names := s.awaits(), make([]string, 0, len(cycle))
+	on := s.awaits()
 	for _, key := range cycle {
-		on, names = append(on, awaited{installation: key}), append(names, key.String())
+		on = append(on, awaited{installation: key})
 	}
 	d.waits.set(s.key(), on...)
 	return reconcile.Stalled(v1alpha1.DependencyCycleReason, "the installation waits for itself: %s: remove one of them from spec.dependsOn, or from spec.requires of its definition",
-		excerpt.Of(strings.Join(names, " -> "), maxMessage))
+		excerpt.Of(validation.DescribeCycle(s.inst, cycle), maxMessage))
 }
 
 // maxOrder is how many installations are looked at for a cycle.
@@ -328,8 +328,8 @@ func (d *driver) needs(ctx context.Context) (func(types.NamespacedName) []types.
 		for _, dependency := range inst.Spec.DependsOn {
 			needed = append(needed, dependency.GetKey(inst.Namespace))
 		}
-		for _, definition := range requires[inst.Spec.ApplicationRef.Name] {
-			if only := of[definition]; len(only) == 1 {
+		for _, requirement := range requires[inst.Spec.ApplicationRef.Name] {
+			if only := of[requirement.Name]; len(only) == 1 {
 				needed = append(needed, only[0])
 			}
 		}
@@ -337,17 +337,15 @@ func (d *driver) needs(ctx context.Context) (func(types.NamespacedName) []types.
 	}, nil
 }
 
-// requiring returns, for each definition of the hub that requires others, the names of those.
-func (d *driver) requiring(ctx context.Context) (map[string][]string, error) {
+// requiring returns what each definition of the hub requires, by its name.
+func (d *driver) requiring(ctx context.Context) (map[string][]v1alpha1.ApplicationRequirement, error) {
 	definitions := &v1alpha1.ApplicationDefinitionList{}
 	if err := d.Hub.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list definitions: %w", err)
 	}
-	requires := map[string][]string{}
+	requires := map[string][]v1alpha1.ApplicationRequirement{}
 	for i := range definitions.Items {
-		for _, requirement := range definitions.Items[i].Spec.Requires {
-			requires[definitions.Items[i].Name] = append(requires[definitions.Items[i].Name], requirement.Name)
-		}
+		requires[definitions.Items[i].Name] = definitions.Items[i].Spec.Requires
 	}
 	return requires, nil
 }

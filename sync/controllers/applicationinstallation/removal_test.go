@@ -1,6 +1,7 @@
 package applicationinstallation_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,9 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
+// stay is a finalizer of others.
+const stay = "tests.waybill.dev/stay"
+
 func keyOf(o client.Object) types.NamespacedName { return client.ObjectKeyFromObject(o) }
 
 // K9: what is deleted together goes in the reverse order, whichever is deleted first.
@@ -25,9 +29,9 @@ func TestInstallation_isRemovedAfterWhatDependsOnIt(t *testing.T) {
 	middle := w.app("middle", "1.0.0", "first")
 	last := w.app("last", "1.0.0", "middle")
 	hub.AwaitReady(w.World, last)
-	const stay = "tests.waybill.dev/stay"
-	deployment := w.deployment("last")
-	hub.Change(w.World, deployment, func(d *appsv1.Deployment) { d.Finalizers = []string{stay} })
+	app := &v1alpha1.Application{}
+	require.True(t, w.Exists(app, "last"))
+	hub.Change(w.World, app, func(a *v1alpha1.Application) { a.Finalizers = []string{stay} })
 
 	for _, inst := range []client.Object{first, middle, last} {
 		require.NoError(t, w.Client.Delete(t.Context(), inst))
@@ -39,7 +43,7 @@ func TestInstallation_isRemovedAfterWhatDependsOnIt(t *testing.T) {
 	w.awaitWait(middle, v1alpha1.DeletingReason, gone("last"))
 	assert.True(t, w.Exists(&appsv1.Deployment{}, "first"))
 	assert.True(t, w.Exists(&appsv1.Deployment{}, "middle"))
-	hub.Change(w.World, deployment, func(d *appsv1.Deployment) { d.Finalizers = nil })
+	hub.Change(w.World, app, func(a *v1alpha1.Application) { a.Finalizers = nil })
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "first")
 	assert.False(t, w.Exists(&v1alpha1.ApplicationInstallation{}, "middle"))
 	assert.False(t, w.Exists(&v1alpha1.ApplicationInstallation{}, "last"))
@@ -113,4 +117,55 @@ func TestInstallation_endsWithItsNamespace(t *testing.T) {
 	assert.True(t, w.ExistsIn(other.Name, &appsv1.Deployment{}, "elsewhere"), "it depends on web, and stays")
 	require.NoError(t, w.Client.DeleteAllOf(t.Context(), &v1alpha1.ApplicationInstallation{}, client.InNamespace(other.Name)))
 	require.True(t, w.Eventually(func() bool { return !w.ExistsIn(other.Name, &v1alpha1.ApplicationInstallation{}, "elsewhere") }))
+}
+
+// K9: one that is uninstalled already holds up no others, although a finalizer of its users keeps it.
+func TestInstallation_doesNotWaitForWhatIsOnlyHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.define(nil)
+	db := w.app("db", "1.0.0")
+	web := w.app("web", "1.0.0", "db")
+	hub.AwaitReady(w.World, web)
+	hub.Change(w.World, web, func(i *v1alpha1.ApplicationInstallation) { i.Finalizers = append(i.Finalizers, stay) })
+	require.NoError(t, w.Client.Delete(t.Context(), web))
+	hub.Await(w.World, web, "it is uninstalled", func(i *v1alpha1.ApplicationInstallation) bool {
+		return slices.Equal(i.Finalizers, []string{stay})
+	})
+
+	require.NoError(t, w.Client.Delete(t.Context(), db))
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "db")
+	hub.Change(w.World, web, func(i *v1alpha1.ApplicationInstallation) { i.Finalizers = nil })
+}
+
+// K9: what requires the definition is counted where it is in another namespace, and not waited for where another
+// installation meets that.
+func TestInstallation_countsDependentsOfOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.define(nil)
+	needy := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-needy"}}
+	needy.Spec.Requires = []v1alpha1.ApplicationRequirement{{Name: w.Namespace}}
+	needy.Spec.Versions = []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: &v1alpha1.ApplicationTemplate{Source: w.webSource("1.0.0")}}}
+	w.Create(needy)
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-more"}}
+	require.NoError(t, w.Client.Create(t.Context(), other))
+	db, spare := w.app("db", "1.0.0"), w.app("spare", "1.0.0")
+	shop := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: other.Name, Name: "shop"}}
+	shop.Spec.ApplicationRef = v1alpha1.ApplicationReference{Name: needy.Name, Version: "1.0.0"}
+	require.NoError(t, w.Client.Create(t.Context(), shop))
+	hub.AwaitReady(w.World, shop)
+	hub.AwaitReady(w.World, spare)
+	app := &v1alpha1.Application{}
+	require.True(t, w.ExistsIn(other.Name, app, "shop"))
+	hub.Change(w.World, app, func(a *v1alpha1.Application) { a.Finalizers = []string{stay} })
+	require.NoError(t, w.Client.Delete(t.Context(), shop))
+
+	require.NoError(t, w.Client.Delete(t.Context(), db))
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "db")
+	require.NoError(t, w.Client.Delete(t.Context(), spare))
+	w.awaitWait(spare, v1alpha1.DeletingReason, "waiting 10 minutes at most for installations of other namespaces that depend on it to be gone: 1")
+	hub.Change(w.World, app, func(a *v1alpha1.Application) { a.Finalizers = nil })
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "spare")
+	assert.False(t, w.ExistsIn(other.Name, &v1alpha1.ApplicationInstallation{}, "shop"))
 }
