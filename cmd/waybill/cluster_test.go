@@ -190,7 +190,9 @@ func TestCluster_least(t *testing.T) {
 	got = cluster(t, "remove", "dublin", "--yes")
 	require.Zero(t, got.code, "%s%s", got.out, got.errOut)
 	assert.Contains(t, got.errOut, "with a token that counts until it is deleted")
-	for _, o := range []client.Object{named(&corev1.ServiceAccount{}, system, "waybill-hub-access"), named(&rbacv1.ClusterRole{}, "", "waybill-hub-access"), named(&rbacv1.ClusterRoleBinding{}, "", "waybill-hub-access")} {
+	for _, o := range []client.Object{named(&corev1.ServiceAccount{}, system, "waybill-hub-access"), named(&rbacv1.ClusterRole{}, "", "waybill-hub-access"),
+		named(&rbacv1.ClusterRoleBinding{}, "", "waybill-hub-access"),
+		named(&rbacv1.Role{}, system, "waybill-hub-access"), named(&rbacv1.RoleBinding{}, system, "waybill-hub-access")} {
 		require.NoError(t, there.Delete(t.Context(), o), "without a kubeconfig of its administrator, it stays")
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,6 +72,50 @@ spec:
 		assert.Contains(t, got.errOut, ": it is being deleted, so that it is uninstalled\n", "neither definition nor source are asked for")
 		assert.Contains(t, got.errOut, want[inst.Name], got.out)
 		finalizers("null")
+	}
+}
+
+// What is to stay is not predicted to go, and what the definition forbids to leave is.
+func TestDiff_ofUninstallWithOrphan(t *testing.T) {
+	cluster := user(t)
+	c, apps := clientOf(t, cluster), cluster.Namespace(t)
+	hubWithID(t, c, apps, "the-hub")
+	inst := installation(apps, "site", "no-such-definition", "1.0.0")
+	installed(inst, v1alpha1.MethodKustomize)
+	inst.Status.Inventory = &v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: apps + "_page__ConfigMap", Version: "v1"}}}
+	inst.Spec.DeletionPolicy, inst.Finalizers = v1alpha1.InstallationOrphan, []string{v1alpha1.Finalizer}
+	delivered(t, cluster, apply.Owner{HubID: "the-hub", Kind: v1alpha1.ApplicationInstallationKind, Namespace: apps, Name: "site"}, configMapYAML(apps, "page", "a"))
+	create(t, c, inst)
+	require.NoError(t, c.Delete(t.Context(), inst))
+	t.Cleanup(func() {
+		assert.NoError(t, c.Patch(context.WithoutCancel(t.Context()), inst, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	})
+	for name, tc := range map[string]struct {
+		reason, spec string
+		gone         bool // the definition
+		code         int
+		says         string
+	}{
+		"heeded":    {"the definition has nothing against it", "", false, 0, ""},
+		"forbidden": {"the definition forbids it", "forbidOrphan: true", false, 1, "forbids Orphan (spec.forbidOrphan): what is installed is uninstalled"},
+		"enforced":  {"so does one that is enforced", "enforced: true", false, 1, "forbids Orphan (spec.enforced): what is installed is uninstalled"},
+		"not known": {"what is known is the installation", "", true, 0, "it is not known whether ApplicationDefinition no-such-definition forbids Orphan: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"diff", "installation/site", "-n", apps, "--system-namespace", apps}
+			if !tc.gone {
+				args = append(args, "--definition", write(t, map[string]string{"definition.yaml": `apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationDefinition
+metadata: {name: no-such-definition}
+spec:
+  versions: [{version: 1.0.0, template: {source: {git: {url: "https://git.example.com/site", ref: {tag: v1}}}}}]
+  ` + tc.spec + "\n"}))
+			}
+			got := waybill(t, cluster, args...)
+			assert.Equal(t, tc.code, got.code, "%s: %s", tc.reason, got.errOut)
+			assert.Contains(t, got.errOut, tc.says, tc.reason)
+			assert.Equal(t, tc.code == 1, strings.Contains(got.errOut, " 1 deleted, "), "%s: %s", tc.reason, got.errOut)
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -78,6 +79,38 @@ func TestInstall_orphans(t *testing.T) {
 	assert.Contains(t, out, "ApplicationInstallation/web in NS: deleted; what it has installed stays (TIME)\n")
 	assert.Error(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "web"}, &v1alpha1.ApplicationInstallation{}))
 	assert.NotEmpty(t, s.page("web"), "the release is there")
+}
+
+// What a definition forbids to leave is uninstalled, and the command says so.
+func TestUninstall_orphansThatAreForbidden(t *testing.T) {
+	s := newStore(t)
+	name := s.definition.Name
+	orphan := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Orphan"}}`))
+	forbid := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"forbidOrphan":true}}`))
+	s.succeeds("install", "web", "--definition", name)
+	require.NoError(t, s.Patch(t.Context(), s.installation("web"), orphan))
+	require.NoError(t, s.Patch(t.Context(), s.definition, forbid))
+
+	why := "spec.deletionPolicy: ApplicationDefinition \"" + name + "\" forbids Orphan (spec.forbidOrphan): what is installed is uninstalled with the installation"
+	s.refuses(2, []string{"uninstall", "web", "--orphan"}, why+": leave out --orphan to uninstall it")
+	assert.Zero(t, s.installation("web").DeletionTimestamp, "what was to stay is not deleted")
+
+	got := s.run("uninstall", "web")
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.errOut, "warning: ApplicationInstallation/web in "+s.namespace+": "+why)
+	assert.Contains(t, timeless(got.out), ": uninstalled (TIME)\n")
+}
+
+// Whether a definition forbids to leave what it has installed may be hidden, or gone with the definition.
+func TestUninstall_orphansOfADefinitionThatIsGone(t *testing.T) {
+	s := newStore(t)
+	s.succeeds("install", "web", "--definition", s.definition.Name)
+	require.NoError(t, s.Delete(t.Context(), s.definition))
+	got := s.run("uninstall", "web", "--orphan")
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.errOut, "it is not known whether ApplicationDefinition "+s.definition.Name+" forbids Orphan: ")
+	assert.Contains(t, timeless(got.out), "deleted; what it has installed stays, unless its definition forbids that (TIME)\n")
+	assert.NotEmpty(t, s.page("web"), "it did not")
 }
 
 // K67, K70: the commands write the custom resource, and nothing else: who may do only that in one namespace installs,

@@ -94,4 +94,14 @@ func TestDiff_inAClusterOfASeed(t *testing.T) {
 	got := waybill(t, s.hub, "diff", "installation/web", "-n", s.namespace, "--cluster", "europe/berlin")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "127.0.0.1:1", "the source is that of the seed's copy")
+
+	web, copied := &v1alpha1.ApplicationDefinition{}, &v1alpha1.ApplicationDefinition{}
+	readYAML(t, newSources(t).path("catalog", "web.yaml"), web)
+	u := clientOf(t, s.seed)
+	require.NoError(t, u.Get(t.Context(), client.ObjectKey{Name: s.namespace}, copied))
+	copied.Spec.Versions = web.Spec.Versions
+	require.NoError(t, u.Update(t.Context(), copied))
+	got = waybill(t, s.hub, "diff", "installation/web", "-n", s.namespace, "--cluster", "europe/berlin")
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "kind: Deployment", "it is what that version renders")
 }

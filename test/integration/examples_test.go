@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -96,7 +97,31 @@ func TestExamples_airgappedCatalog(t *testing.T) {
 			url, _, _ := unstructured.NestedString(source, "helm", "url")
 			assert.Equal(t, "oci://registry.example.com/charts", url, name)
 		}
+		values, _, err := unstructured.NestedMap(definition.Object, "spec", "defaultValues")
+		require.NoError(t, err)
+		require.Contains(t, imagesOf, name)
+		for _, key := range imagesOf[name] {
+			image, _, err := unstructured.NestedString(values, strings.Split(key, ".")...)
+			require.NoError(t, err, "%s: %s", name, key)
+			assert.Regexp(t, `^registry\.example\.com(/|$)`, image, "%s: %s", name, key)
+		}
+		before, _, err := unstructured.NestedMap(catalog[name].Object, "spec", "defaultValues")
+		require.NoError(t, err)
+		assert.Equal(t, chartutil.CoalesceTables(runtime.DeepCopyJSON(before), runtime.DeepCopyJSON(values)), values, "%s: what the catalog sets is set", name)
 	}
+}
+
+// imagesOf lists the values by which each chart of the catalog says where its images are: those of all its
+// workloads, as its values.yaml has them, and of the charts that it depends on.
+var imagesOf = map[string][]string{
+	"cert-manager": {
+		"image.repository", "webhook.image.repository", "cainjector.image.repository", "acmesolver.image.repository", "startupapicheck.image.repository",
+	},
+	"ingress-nginx": {"global.image.registry"},
+	"prometheus-node-exporter": { // which is of chart prometheus
+		"server.image.repository", "alertmanager.image.repository", "nodeExporter.image.repository", "pushgateway.image.repository",
+		"configmapReload.prometheus.image.repository", "configmapReload.alertmanager.image.repository", "kube-state-metrics.image.repository",
+	},
 }
 
 // K7, K54: the charts of examples/ lint without a warning, and what they render with the

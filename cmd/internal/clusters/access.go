@@ -33,7 +33,7 @@ var partOf = map[string]string{"app.kubernetes.io/part-of": "waybill"}
 // access is what the hub's access to a cluster is made of.
 type access struct {
 	namespace string
-	// role is the ClusterRole that is bound; with least, it is made as well.
+	// role is the ClusterRole that is bound; with least, it is made as well, and a Role in the namespace.
 	role  string
 	least bool
 }
@@ -44,14 +44,30 @@ func (a access) objects() []client.Object {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: accessName, Labels: partOf}},
 	}
+	whole := metav1.ObjectMeta{Name: accessName, Labels: partOf}
+	here := metav1.ObjectMeta{Namespace: a.namespace, Name: accessName, Labels: partOf}
+	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.namespace, Name: accessName}}
 	if a.least {
-		objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accessName, Labels: partOf}, Rules: leastRules()})
+		objects = append(objects,
+			&rbacv1.ClusterRole{ObjectMeta: whole, Rules: leastRules()},
+			&rbacv1.Role{ObjectMeta: here, Rules: leastRulesHere()},
+			&rbacv1.RoleBinding{ObjectMeta: here, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: accessName}, Subjects: account},
+		)
 	}
 	return append(objects, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: accessName, Labels: partOf},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.namespace, Name: accessName}},
+		ObjectMeta: whole, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.role}, Subjects: account,
 	})
+}
+
+// amount says what the token amounts to.
+func (a access) amount() string {
+	switch {
+	case a.least:
+		return "may read all Secrets and act as every ServiceAccount, and does not expire; what charts consist of is for others to grant"
+	case a.role == clusterAdmin:
+		return "may do everything there (ClusterRole " + clusterAdmin + "), and does not expire; --least and --role give less"
+	}
+	return "may do what ClusterRole " + a.role + " says, and does not expire"
 }
 
 // token returns the Secret that Kubernetes fills with a token that does not expire.
@@ -98,15 +114,24 @@ func (a access) adjust(ctx context.Context, in *outside, live, wanted client.Obj
 			return fmt.Errorf("it binds ClusterRole %s, not %s, and cannot be changed: delete it, or say --role=%s", bound, wanted.RoleRef.Name, bound)
 		}
 	case *rbacv1.ClusterRole:
-		if dryRun {
-			return nil
-		}
 		role := live.(*rbacv1.ClusterRole)
 		before := role.DeepCopy()
 		role.Rules = wanted.Rules
-		return in.Patch(ctx, role, client.MergeFrom(before), client.FieldOwner(cli.FieldManager))
+		return patch(ctx, in, role, before, dryRun)
+	case *rbacv1.Role:
+		role := live.(*rbacv1.Role)
+		before := role.DeepCopy()
+		role.Rules = wanted.Rules
+		return patch(ctx, in, role, before, dryRun)
 	}
 	return nil
+}
+
+func patch(ctx context.Context, in *outside, role, before client.Object, dryRun bool) error {
+	if dryRun {
+		return nil
+	}
+	return in.Patch(ctx, role, client.MergeFrom(before), client.FieldOwner(cli.FieldManager))
 }
 
 // How long it may take until Kubernetes has made a token, and until it counts.
@@ -146,25 +171,33 @@ func (a access) tokens(ctx context.Context, in *outside) ([]corev1.Secret, error
 	}), nil
 }
 
-// leastRules are what the hub needs in a user cluster before anything is installed in it.
+// leastRules are what the hub needs in a user cluster before anything is installed in it: the table in
+// api/docs/kubernetescluster.md says what for.
 func leastRules() []rbacv1.PolicyRule {
-	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
-	}
 	own := v1alpha1.Group
 	return []rbacv1.PolicyRule{
 		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "list", "watch", "create", "patch"),
-		rule(own, []string{"applicationdefinitions"}, "get", "list", "watch", "create", "patch", "delete", "copy", "install"),
-		rule(own, []string{"applicationinstallations"}, "get", "list", "watch", "patch", "delete"),
+		rule(own, []string{"applicationdefinitions"}, "get", "list", "watch", "create", "patch", "delete", "copy", "enforce", "install"),
+		rule(own, []string{"applicationinstallations"}, "get", "list", "watch", "create", "update", "patch", "delete"),
 		rule(own, []string{"applicationdefinitions/status", "applicationinstallations/status"}, "patch"),
 		rule(own, []string{"applications"}, "get", "list", "watch", "create", "patch", "delete"),
-		rule(own, []string{"applicationrollbacks"}, "get"),
+		rule(own, []string{"applicationrollbacks", "applicationsnapshots"}, "get", "list", "watch", "create", "delete"),
+		rule(own, []string{"statefulapplications", "applicationsnapshotclasses"}, "list"),
 		rule("events.k8s.io", []string{"events"}, "create", "patch"),
 		rule("", []string{"secrets"}, "get", "list", "watch", "create", "update", "patch", "delete"),
 		rule("", []string{"configmaps"}, "get", "list", "watch"),
 		rule("", []string{"namespaces"}, "get", "create", "patch", "install-into"),
 		rule("", []string{"serviceaccounts"}, "impersonate"),
 	}
+}
+
+// leastRulesHere are what it needs beside that in the system namespace, where the schemas of values are.
+func leastRulesHere() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, "create", "patch")}
+}
+
+func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
 // made says what became, or would become, of an object that was not there.

@@ -52,6 +52,9 @@ The administrator's kubeconfig is used here only, and may be one that runs a pro
 neither stored nor sent to the hub. The address of the API server is taken from it, unless
 --server says how the hub reaches it.
 
+That token may do everything in the cluster: charts consist of whatever they like. With --least
+or --role, it may do less, and what charts consist of is for others to grant.
+
 Running it again changes nothing but what other flags say; --rotate makes another token and
 deletes the old one.`,
 		Example: `  # A context of the kubeconfig that kubectl uses; the hub is its current context
@@ -171,6 +174,7 @@ func (o *add) make(ctx context.Context, in *outside, e *entry, wants wanted) err
 	if err := a.ensure(ctx, in, o.env.Out, o.dryRun); err != nil {
 		return err
 	}
+	fmt.Fprintf(o.env.Out, "%s: the token of the hub %s\n", in.name, a.amount())
 	server := in.server
 	if o.server != "" {
 		server.Server = o.server

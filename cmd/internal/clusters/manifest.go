@@ -80,6 +80,10 @@ func kindOf(o client.Object) schema.GroupVersionKind {
 		return corev1.SchemeGroupVersion.WithKind("Secret")
 	case *rbacv1.ClusterRole:
 		return rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	case *rbacv1.Role:
+		return rbacv1.SchemeGroupVersion.WithKind("Role")
+	case *rbacv1.RoleBinding:
+		return rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	case *rbacv1.ClusterRoleBinding:
 		return rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 	default:

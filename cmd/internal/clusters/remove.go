@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,9 +218,9 @@ func (o *remove) cleanOutside(ctx context.Context, a access, in *outside, token 
 		}
 	}
 	if others == 0 {
-		account, role, binding := &corev1.ServiceAccount{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
-		account.Namespace, account.Name, role.Name, binding.Name = a.namespace, accessName, accessName, accessName
-		gone = append(gone, binding, role, account)
+		made := access{namespace: a.namespace, least: true}.objects()[1:] // without the namespace
+		slices.Reverse(made)
+		gone = append(gone, made...)
 	}
 	for _, object := range gone {
 		err := in.Get(ctx, client.ObjectKeyFromObject(object), object)

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/diff"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/install"
+	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/sync/render/values/schema"
 )
 
@@ -266,7 +267,7 @@ func planUninstall(ctx context.Context, s *server, sub *subject, _ url.Values) (
 		return nil, err
 	}
 	p := &plan{
-		What: []string{"It is deleted, and with it everything that it installed. Claims of StatefulSets and other objects that charts keep stay."},
+		What: consequences(engine.Fate(ctx, inst)),
 		do:   func(ctx context.Context) error { return engine.Delete(ctx, inst) },
 	}
 	p.Compare, err = s.comparedRemoval(ctx, at, sub)
@@ -274,6 +275,21 @@ func planUninstall(ctx context.Context, s *server, sub *subject, _ url.Values) (
 		p.Compare = &comparison{Failure: at.Target.Explain(err).Error()}
 	}
 	return p, nil
+}
+
+// consequences says what becomes of what an installation has installed when the installation is deleted.
+func consequences(fate installation.Fate) []string {
+	switch {
+	case fate.Unknown != "":
+		return []string{"It is deleted. What it installed stays, as spec.deletionPolicy is Orphan, unless its definition forbids that: " + fate.Unknown + "."}
+	case fate.Stays:
+		return []string{"It is deleted. What it installed stays, as spec.deletionPolicy is Orphan: nothing looks after that any more."}
+	}
+	said := []string{"It is deleted, and with it everything that it installed. Claims of StatefulSets and other objects that charts keep stay."}
+	if fate.Unheeded != "" {
+		said = append(said, fate.Unheeded+".")
+	}
+	return said
 }
 
 func (s *server) comparedRemoval(ctx context.Context, at fleet.Place, sub *subject) (*comparison, error) {

@@ -31,6 +31,10 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 	var gone *installation.GoneError
 	if errors.As(err, &gone) {
 		j.Warn("%s %s/%s: %s", inst.Kind, inst.Namespace, inst.Name, gone)
+		if inst.DeletionTimestamp.IsZero() { // what is removed by force is not for users of the cluster to keep
+			inst = inst.DeepCopy()
+			inst.Spec.DeletionPolicy = v1alpha1.InstallationDelete
+		}
 		return j.ofUninstall(ctx, inst, owner)
 	}
 	if err != nil {
@@ -234,10 +238,17 @@ func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallatio
 }
 
 // ofUninstall returns what an uninstall would delete, except for the Application. It goes by what was installed, and needs neither
-// the definition nor its source.
+// the definition nor its source, but to see whether that forbids to leave it there.
 func (j *job) ofUninstall(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) ([]change, error) {
 	installed := inst.Status.Application
-	if installed == nil || inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan {
+	if installed == nil {
+		return nil, nil
+	}
+	fate := j.lookup.Fate(ctx, inst)
+	if note := cmp.Or(fate.Unheeded, fate.Unknown); note != "" {
+		j.Warn("%s %s/%s: %s", inst.Kind, inst.Namespace, inst.Name, note)
+	}
+	if fate.Stays {
 		return nil, nil
 	}
 	if err := j.actAs(ctx, inst, cmp.Or(inst.Spec.ServiceAccountName, installed.ServiceAccountName)); err != nil {

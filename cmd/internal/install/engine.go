@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/cmd/internal/installation"
 )
 
 // Session works on the installations of one cluster, for the command line and the dashboard alike.
@@ -96,6 +97,11 @@ func (s *Session) Orphan(ctx context.Context, inst *v1alpha1.ApplicationInstalla
 		return fmt.Errorf("set spec.deletionPolicy of %s: %w", s.NameOf(inst), s.Target.Explain(err))
 	}
 	return nil
+}
+
+// Fate returns what becomes of what an installation has installed when the installation is deleted.
+func (s *Session) Fate(ctx context.Context, inst *v1alpha1.ApplicationInstallation) installation.Fate {
+	return installation.NewLookup(s.Place).Fate(ctx, inst)
 }
 
 // SetVersion sets the version of an installation, if its definition offers it.

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/await"
 	"waybill.dev/waybill/cmd/internal/cli"
+	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/output"
 )
 
@@ -147,7 +148,7 @@ func (s *session) again(inst *v1alpha1.ApplicationInstallation) string {
 }
 
 // followRemoval waits until an installation is gone.
-func (s *session) followRemoval(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
+func (s *session) followRemoval(ctx context.Context, inst *v1alpha1.ApplicationInstallation, fate installation.Fate) error {
 	watched, err := Untyped(inst)
 	if err != nil {
 		return err
@@ -172,12 +173,19 @@ func (s *session) followRemoval(ctx context.Context, inst *v1alpha1.ApplicationI
 	})
 	steps.Stop()
 	if err == nil {
-		if inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan {
-			steps.Finish("deleted; what it has installed stays", true)
-		} else {
-			steps.Finish("uninstalled", true)
-		}
+		steps.Finish(removed(fate), true)
 		return nil
 	}
 	return s.unfinished(ctx, inst, now, err)
+}
+
+// removed says what became of what an installation had installed, now that the installation is gone.
+func removed(fate installation.Fate) string {
+	switch {
+	case !fate.Stays:
+		return "uninstalled"
+	case fate.Unknown != "":
+		return "deleted; what it has installed stays, unless its definition forbids that"
+	}
+	return "deleted; what it has installed stays"
 }

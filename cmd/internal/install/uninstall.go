@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,7 @@ func NewUninstall(env *cli.Env) *cobra.Command {
 		Short: "Uninstall an application",
 		Long: `Uninstall an application: delete its ApplicationInstallation, and wait until that is gone, and with it
 everything that it installed. Claims of StatefulSets and other objects that charts keep stay. With --orphan,
-or spec.deletionPolicy Orphan, all of it stays.
+or spec.deletionPolicy Orphan, all of it stays, unless the definition forbids that.
 
 An installation that a GitSync delivers is left alone, as its GitSync would create it again: the error
 names the file to remove. --force deletes it all the same.
@@ -74,6 +75,13 @@ func (o *uninstallFlags) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
+	fate := s.Fate(ctx, inst)
+	if o.orphan && fate.Unheeded != "" { // it was set before, so that admission lets it be
+		return fmt.Errorf("%s: %s: leave out --orphan to uninstall it", s.NameOf(inst), fate.Unheeded)
+	}
+	if note := cmp.Or(fate.Unheeded, fate.Unknown); note != "" {
+		s.Warn("%s: %s", s.NameOf(inst), note)
+	}
 	if err := s.Delete(ctx, inst); err != nil {
 		return err
 	}
@@ -81,5 +89,5 @@ func (o *uninstallFlags) run(cmd *cobra.Command, name string) error {
 		fmt.Fprintf(o.env.Out, "%s is being uninstalled; to follow it: %s\n", s.NameOf(inst), s.again(inst))
 		return nil
 	}
-	return s.followRemoval(ctx, inst)
+	return s.followRemoval(ctx, inst, fate)
 }
