@@ -28,12 +28,15 @@ const (
 	maxBranchWatches = 50
 	// refusedAgain is how long it is not tried again to watch what the viewer may not.
 	refusedAgain = reviewAgain
+	// drawnWithin is how long a page is followed before it says that its tree was not read here. Another replica of the dashboard
+	// may have been asked for it.
+	drawnWithin = 10 * time.Second
 )
 
 // trees knows which pages of trees are open, so that each stream learns what its page has been made of. It is safe for concurrent
 // use.
 type trees struct {
-	again time.Duration // see refusedAgain
+	again, within time.Duration // see refusedAgain and drawnWithin
 
 	mu   sync.Mutex
 	open map[string]map[*branches]bool // by key of the page
@@ -57,7 +60,7 @@ func (t *trees) follow(ctx context.Context, page treePage, b *branches) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := page.key()
-	b.again = t.again
+	b.again, b.within = t.again, t.within
 	if t.open == nil {
 		t.open = map[string]map[*branches]bool{}
 	}
@@ -105,8 +108,8 @@ func (t *trees) shown(page treePage, sketch func() *tree.Sketch) {
 type branches struct {
 	stream *stream
 	// take takes one watch of the viewer's budget, and returns the function that gives it back; nil if none is left.
-	take  func() func()
-	again time.Duration // see refusedAgain
+	take          func() func()
+	again, within time.Duration // see refusedAgain and drawnWithin
 
 	mu      sync.Mutex
 	sketch  *tree.Sketch // nil until the tree was shown
@@ -177,10 +180,16 @@ func (b *branches) run(ctx context.Context) {
 	ctx = klog.NewContext(ctx, logr.Discard()) // a cluster that does not answer is shown to who looks at it
 	var all sync.WaitGroup
 	defer all.Wait()
+	undrawn := time.NewTimer(b.within)
+	defer undrawn.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-undrawn.C:
+			b.mu.Lock()
+			b.stream.remark(b.remark())
+			b.mu.Unlock()
 		case <-b.renewed:
 			b.adjust(ctx, &all)
 		}
@@ -266,6 +275,9 @@ var remarks = []struct {
 // remark says which changes the page does not follow; empty if it follows all. The caller holds the lock.
 func (b *branches) remark() string {
 	said := ""
+	if b.sketch == nil {
+		said = "The objects of this tree are not followed yet. Where this stays so, several replicas of the dashboard answer this browser, which is to be kept at one. "
+	}
 	for _, r := range remarks {
 		var sites []string
 		for _, w := range b.watches {

@@ -273,6 +273,25 @@ func TestBranches_rightThatComesLater(t *testing.T) {
 	b.follows(page, events, all)
 }
 
+// A page whose tree is not read where its stream is, as another replica is asked for it, says that it is not followed.
+func TestBranches_treeReadElsewhere(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	running(t, api, ns)
+	b := open(t, api.RESTConfig(), ns)
+	b.server.trees.within = time.Millisecond
+	page := objectLink("", "", "applicationinstallations", ns, "web") + "/tree"
+	events, _ := b.stream(url.Values{"object": {page}})
+	for said := ""; !strings.Contains(said, "not followed yet"); {
+		select {
+		case said = <-events:
+		case <-time.After(limit):
+			t.Fatal("it does not say so")
+		}
+	}
+	b.follows(page, events, all)
+}
+
 // Watches that have ended are tried again when the tree was read, those that were refused not at once.
 func TestSiteWatch_due(t *testing.T) {
 	now := time.Now()
@@ -302,6 +321,7 @@ func TestBranches_saysWhyNot(t *testing.T) {
 		"There is no such kind, or no answer, to watch Pod of hub. Changes":           apierrors.NewNotFound(pods, ""),
 	} {
 		b := newBranches(nil, nil)
+		b.sketch = &tree.Sketch{}
 		b.watches[tree.Site{}] = &siteWatch{what: "Pod of hub", outcome: outcomeOf(err)}
 		assert.Equal(t, want == "", b.remark() == "")
 		assert.Contains(t, b.remark(), want)
