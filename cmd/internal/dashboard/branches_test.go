@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,7 +14,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -169,6 +175,157 @@ func TestBranches_saysWhatIsNotWatched(t *testing.T) {
 		require.NotNil(t, s.server.budget.watch("branches-"+ns))
 	}
 	assert.Contains(t, said(jane), "kinds and namespaces of the tree are more than the dashboard watches")
+}
+
+// follows is the page of a tree that is open, and is fetched as its stream says so, until it is to say what a test wants of what is not
+// followed.
+func (b *browser) follows(page string, events <-chan string, wanted func(said string) bool) {
+	b.t.Helper()
+	for event := "change"; ; {
+		if event == "change" {
+			require.Equal(b.t, http.StatusOK, b.page(page).status)
+		}
+		select {
+		case event = <-events:
+			if said, ok := strings.CutPrefix(event, "partialdata: "); ok && wanted(said) {
+				return
+			}
+		case <-time.After(limit):
+			b.t.Fatal("its stream does not have it say so")
+		}
+	}
+}
+
+func all(said string) bool { return said == `""` }
+
+// touchOf changes an installation, so that its page is read again.
+func touchOf(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	touched := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	require.NoError(t, c.Patch(t.Context(), touched, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"touched":"true"}}}`))))
+}
+
+// A kind that the cluster does not have is said not to be watched, and is when the tree is read after it has come.
+func TestBranches_kindThatComesLater(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	group := ns + ".example.com"
+	installation := &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},
+		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}},
+	}
+	installation.Status.Inventory = &v1alpha1.Inventory{Entries: delivered.Encode([]manifest.ID{{Group: group, Version: "v1", Kind: "Widget", Namespace: ns, Name: "one"}})}
+	c := create(t, api, installation)
+	b := open(t, api.RESTConfig(), ns)
+	b.server.pace.gather = 10 * time.Millisecond
+	page := objectLink("", "", "applicationinstallations", ns, "web") + "/tree"
+	events, _ := b.stream(url.Values{"object": {page}})
+	b.follows(page, events, func(said string) bool {
+		return strings.Contains(said, "no such kind, or no answer, to watch Widget."+group)
+	})
+
+	widgets := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+			}},
+		},
+	}}
+	require.NoError(t, c.Create(t.Context(), widgets))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), widgets) })
+	one := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Widget", "metadata": map[string]any{"namespace": ns, "name": "one"}}}
+	require.Eventually(t, func() bool { // when it is served
+		late, err := client.New(api.RESTConfig(), client.Options{})
+		return err == nil && late.Create(t.Context(), one.DeepCopy()) == nil
+	}, limit, often)
+	touchOf(t, c, ns)
+	b.follows(page, events, all)
+	late, err := client.New(api.RESTConfig(), client.Options{})
+	require.NoError(t, err)
+	require.NoError(t, late.Delete(t.Context(), one))
+	b.comes(page, events, func(text string) bool { return strings.Contains(text, "NotFound") })
+}
+
+// Where a user may not watch, that is tried again after a while: they may have been given the right.
+func TestBranches_rightThatComesLater(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	reader(t, api, ns)
+	c, _, _ := running(t, api, ns)
+	user := "later-" + ns
+	reads := rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "configmaps", "deployments", "replicasets"}, Verbs: []string{"get", "list"}}
+	allow(t, api, ns, user, reads, mayRead)
+	s := openShared(t, account(t, api))
+	s.server.trees.again = 0
+	b := s.signIn(user)
+	page := objectLink("", "", "applicationinstallations", ns, "web") + "/tree"
+	events, _ := b.stream(url.Values{"object": {page}})
+	b.follows(page, events, func(said string) bool {
+		return strings.Contains(said, "You may not watch") && strings.Contains(said, "Pod")
+	})
+
+	reads.Verbs = append(reads.Verbs, "watch")
+	require.NoError(t, c.Update(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: user}, Rules: []rbacv1.PolicyRule{reads, mayRead}}))
+	allow(t, api, ns, user, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"watch"}}) // it is known
+	touchOf(t, c, ns)
+	b.follows(page, events, all)
+}
+
+// A page whose tree is not read where its stream is, as another replica is asked for it, says that it is not followed.
+func TestBranches_treeReadElsewhere(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	running(t, api, ns)
+	b := open(t, api.RESTConfig(), ns)
+	b.server.trees.within = time.Millisecond
+	page := objectLink("", "", "applicationinstallations", ns, "web") + "/tree"
+	events, _ := b.stream(url.Values{"object": {page}})
+	for said := ""; !strings.Contains(said, "not followed yet"); {
+		select {
+		case said = <-events:
+		case <-time.After(limit):
+			t.Fatal("it does not say so")
+		}
+	}
+	b.follows(page, events, all)
+}
+
+// Watches that have ended are tried again when the tree was read, those that were refused not at once.
+func TestSiteWatch_due(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		watch siteWatch
+		due   bool
+	}{
+		"Watched":      {siteWatch{}, false},
+		"TriedAgain":   {siteWatch{outcome: absent}, false},
+		"Absent":       {siteWatch{outcome: absent, ended: now}, true},
+		"Rejected":     {siteWatch{outcome: rejected, ended: now}, true},
+		"RefusedNow":   {siteWatch{outcome: refused, ended: now}, false},
+		"RefusedLong":  {siteWatch{outcome: refused, ended: now.Add(-2 * refusedAgain)}, true},
+		"RefusedAgain": {siteWatch{outcome: refused}, false},
+	} {
+		assert.Equal(t, tc.due, tc.watch.due(refusedAgain), name)
+	}
+}
+
+// What an API server answers is told in its words: who has no valid credentials is not told to lack a right.
+func TestBranches_saysWhyNot(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for want, err := range map[string]error{
+		"": errors.New("connection refused"),
+		"You may not watch Pod of hub. Changes there":                                 apierrors.NewForbidden(pods, "", nil),
+		"The API server does not accept the credentials to watch Pod of hub. Changes": apierrors.NewUnauthorized("no"),
+		"There is no such kind, or no answer, to watch Pod of hub. Changes":           apierrors.NewNotFound(pods, ""),
+	} {
+		b := newBranches(nil, nil)
+		b.sketch = &tree.Sketch{}
+		b.watches[tree.Site{}] = &siteWatch{what: "Pod of hub", outcome: outcomeOf(err)}
+		assert.Equal(t, want == "", b.remark() == "")
+		assert.Contains(t, b.remark(), want)
+	}
 }
 
 // A tree that was read for a user is told to their streams, whether or not they are remembered as the same viewer, and to no others.

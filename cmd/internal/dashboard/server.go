@@ -78,7 +78,10 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 	if err != nil {
 		return nil, err
 	}
-	s := &server{ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}, systemNamespace: v1alpha1.DefaultSystemNamespace}
+	s := &server{
+		ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}, systemNamespace: v1alpha1.DefaultSystemNamespace,
+		trees: trees{again: refusedAgain, within: drawnWithin},
+	}
 	for _, name := range []string{
 		"fleet", "catalog", "entry", "install", "confirminstall", "syncs", "object", "tree", "values", "revisions", "manifests", "diff", "commit", "logs",
 		"rights", "upgrade", "rollback", "confirm", "refused", "search", "error",
