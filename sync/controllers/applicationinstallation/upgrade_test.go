@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
@@ -61,6 +62,33 @@ func TestInstallation_announcesAnUpgradeWithItsIntent(t *testing.T) {
 	assert.NotEqual(t, inst.Generation, inst.Status.ObservedGeneration, "it is not done")
 	held.release()
 	w.awaitVersion(inst, "1.1.0")
+}
+
+// long is how long an install takes before its progress is shown, which is a write.
+const long = 5 * time.Second
+
+// C41: an upgrade of which nothing is left to wait for writes the status twice: what is about to be installed, and what
+// has become of that.
+func TestInstallation_upgradeWritesItsStatusTwice(t *testing.T) {
+	w := newWorld(t)
+	files := map[string]string{}
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		files[version+"/web.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {version: " + version + "}\n"
+	}
+	w.kustomizations(files)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	for _, version := range []string{"1.1.0", "1.0.0"} {
+		began := time.Now()
+		made := w.requestsOf(func() {
+			w.move(inst, version)
+			w.awaitVersion(inst, version)
+		})
+		if time.Since(began) >= long {
+			t.Skip("it took so long that its progress was shown, too")
+		}
+		writes := slices.DeleteFunc(made, func(r string) bool { return r != "patch applicationinstallations status web" })
+		assert.Len(t, writes, 2, "%s: %v", version, made)
+	}
 }
 
 // K3: what was edited is put right by an upgrade, also where that is not done otherwise.
