@@ -219,6 +219,7 @@ func cutAt(states []volumes.State) *metav1.Time {
 
 // wait waits until volumes can be made from all snapshots.
 func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	s.leave() // if it was not known that what release wrote has arrived
 	now, _, err := s.look(ctx)
 	if err != nil {
 		return "", err
