@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,15 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if !s.hasTurn() {
 		s.session.contents = nil
 		return "", nil
+	}
+	rollback, err := s.rollback(ctx)
+	if err != nil {
+		return "", err
+	}
+	if rollback != "" { // the application has other volumes afterwards
+		s.session.contents = nil
+		conditions.Delete(s.obj, v1alpha1.PreHookExecutionCompletedCondition)
+		return v1alpha1.SnapshotPending, nil
 	}
 	found, err := s.contents(ctx)
 	if err != nil {

@@ -162,6 +162,13 @@ func (s *scope) checkRest(ctx context.Context) error {
 			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, must stop managing them; or use hooks", w.Kind, w.Name, replicas)
 		}
 	}
+	rollback, err := s.rollback(ctx)
+	if err != nil {
+		return err
+	}
+	if rollback != "" {
+		return kernel.Stalled(v1alpha1.NotQuiescedReason, "ApplicationRollback %q began before the volumes were cut: create another ApplicationSnapshot when it has ended", rollback)
+	}
 	if s.obj.Status.Plan.Quiesce != v1alpha1.QuiesceScaleDown {
 		return nil
 	}
