@@ -153,6 +153,9 @@ func (s *scope) checkRest(ctx context.Context) error {
 			}
 		}
 	}
+	if err := s.checkStarted(ctx); err != nil {
+		return err
+	}
 	for _, w := range s.obj.Status.Scaled {
 		replicas, err := scale.Replicas(ctx, s.r.cluster, w)
 		if err != nil {
