@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,15 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if !s.hasTurn() {
 		s.session.contents = nil
 		return "", nil
+	}
+	rollback, err := s.rollback(ctx)
+	if err != nil {
+		return "", err
+	}
+	if rollback != "" { // the application has other volumes afterwards
+		s.session.contents = nil
+		conditions.Delete(s.obj, v1alpha1.PreHookExecutionCompletedCondition)
+		return v1alpha1.SnapshotPending, nil
 	}
 	found, err := s.contents(ctx)
 	if err != nil {
@@ -78,24 +88,36 @@ func (s *scope) enter(ctx context.Context) (bool, error) {
 		if other.UID == s.obj.UID || other.Status.Plan == nil || other.Status.Plan.ApplicationName != name || !quiesced(other) {
 			continue
 		}
-		// It is its turn. The cache may be behind it, so that it is asked again when it would wake us.
-		s.leave()
-		s.r.gate.enter(application, other.UID, client.ObjectKeyFromObject(other))
-		now := &v1alpha1.ApplicationSnapshot{}
-		err := s.r.Direct.Get(ctx, client.ObjectKeyFromObject(other), now)
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("get ApplicationSnapshot %q: %w", other.Name, err)
+		if err := s.yield(ctx, application, other); err != nil {
+			return false, err
 		}
-		if err == nil && now.UID == other.UID && quiesced(now) {
-			return s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj)), nil
+		if !s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj)) {
+			return false, nil
 		}
-		s.r.gate.release(other.UID)
-		s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj))
 	}
 	return true, nil
 }
 
-// leave lets other snapshots quiesce the application.
+// yield has another snapshot hold the application, if that is still quiesced. The cache may be behind it: it is made
+// the holder before it is read, because it leaves after it has written that it is over. So it has not left yet if it
+// is not over.
+func (s *scope) yield(ctx context.Context, application types.NamespacedName, other *v1alpha1.ApplicationSnapshot) error {
+	s.leave()
+	s.r.gate.enter(application, other.UID, client.ObjectKeyFromObject(other))
+	now := &v1alpha1.ApplicationSnapshot{}
+	err := s.r.Direct.Get(ctx, client.ObjectKeyFromObject(other), now)
+	if err == nil && now.UID == other.UID && quiesced(now) {
+		return nil
+	}
+	s.r.leave(other.UID)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get ApplicationSnapshot %q: %w", other.Name, err)
+	}
+	return nil
+}
+
+// leave lets other snapshots quiesce the application. A snapshot whose application is quiesced writes first that it is
+// not any more, because they look.
 func (s *scope) leave() { s.r.leave(s.obj.UID) }
 
 func (r *Reconciler) leave(uid types.UID) {

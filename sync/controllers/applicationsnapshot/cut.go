@@ -153,6 +153,9 @@ func (s *scope) checkRest(ctx context.Context) error {
 			}
 		}
 	}
+	if err := s.checkStarted(ctx); err != nil {
+		return err
+	}
 	for _, w := range s.obj.Status.Scaled {
 		replicas, err := scale.Replicas(ctx, s.r.cluster, w)
 		if err != nil {
@@ -161,6 +164,13 @@ func (s *scope) checkRest(ctx context.Context) error {
 		if replicas != 0 {
 			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, must stop managing them; or use hooks", w.Kind, w.Name, replicas)
 		}
+	}
+	rollback, err := s.rollback(ctx)
+	if err != nil {
+		return err
+	}
+	if rollback != "" {
+		return kernel.Stalled(v1alpha1.NotQuiescedReason, "ApplicationRollback %q began before the volumes were cut: create another ApplicationSnapshot when it has ended", rollback)
 	}
 	if s.obj.Status.Plan.Quiesce != v1alpha1.QuiesceScaleDown {
 		return nil
@@ -219,6 +229,7 @@ func cutAt(states []volumes.State) *metav1.Time {
 
 // wait waits until volumes can be made from all snapshots.
 func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	s.leave() // if it was not known that what release wrote has arrived
 	now, _, err := s.look(ctx)
 	if err != nil {
 		return "", err

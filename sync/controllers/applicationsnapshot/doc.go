@@ -14,6 +14,9 @@ Whatever fails once an application may be quiesced passes through Releasing, whi
 is deleted then. What cannot succeed fails in Pending, before anything is done to the application. A
 snapshot with an empty source goes from Pending to Binding.
 
+While a rollback changes the application, a snapshot waits in Pending, also one that has waited in Capturing for another
+snapshot of the application: it begins again, because the volumes may be others then.
+
 Snapshots of many applications take turns from Pending until their applications are released (gate): each of
 these waits at rest for the VolumeSnapshots of few others.
 

@@ -319,24 +319,6 @@ func TestSnapshot_promisesWhatHooksDid(t *testing.T) {
 	assert.Equal(t, "unlock", w.sh("db-0", "cat data/log"))
 }
 
-// S87: two snapshots of an application do not release it under each other.
-func TestSnapshot_oneAtATime(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.application("data")
-	w.action("lock", "echo lock >>data/log; while ! test -e data/go; do sleep 0.1; done", "")
-	first := w.take()
-	w.awaitPhase(first, v1alpha1.SnapshotQuiescing)
-	second := w.snapshot("second")
-	hub.Await(w.World, second, "not waiting", func(s *v1alpha1.ApplicationSnapshot) bool {
-		return len(s.Status.Conditions) > 0 && s.Status.Phase == v1alpha1.SnapshotCapturing
-	})
-	w.sh("db-0", "touch data/go")
-	hub.AwaitReady(w.World, first)
-	hub.AwaitReady(w.World, second)
-	assert.Equal(t, "lock unlock lock unlock", w.sh("db-0", "cat data/log"))
-}
-
 // C63: what was scaled to zero comes back, and somebody who scales it up meanwhile wins.
 func TestSnapshot_scalesUpWhateverFails(t *testing.T) {
 	t.Parallel()

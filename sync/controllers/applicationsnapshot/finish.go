@@ -19,6 +19,7 @@ import (
 
 // end reports a snapshot that is ready or has failed, and deletes it when its time is over.
 func (s *scope) end(ctx context.Context) (kernel.Outcome, error) {
+	s.r.forget(s.obj)
 	if s.obj.Status.CompletionTime == nil { // it has failed
 		if err := s.discard(ctx); err != nil {
 			return kernel.Outcome{}, err
@@ -68,6 +69,7 @@ func (s *scope) finalize(ctx context.Context) (*kernel.Outcome, error) {
 			return outcome, err
 		}
 	}
+	s.leave() // if it was not known that what release wrote has arrived
 	content := &v1alpha1.ApplicationSnapshotContent{}
 	err := s.r.Direct.Get(ctx, types.NamespacedName{Name: s.contentName()}, content)
 	switch {
@@ -104,8 +106,7 @@ func (s *scope) giveUp(ctx context.Context) (*kernel.Outcome, error) {
 	if next == "" {
 		return &kernel.Outcome{Unknown: v1alpha1.ProgressingReason, Message: s.message, RequeueAfter: s.after}, nil
 	}
-	s.obj.Status.Phase = next
-	return nil, s.pass.Write(ctx)
+	return nil, nil //nolint:nilnil // as said above
 }
 
 // deleteContent deletes the content, unless it is to be kept. It returns nil once it is gone, or kept.

@@ -1,6 +1,7 @@
 package applicationsnapshot_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,24 +22,56 @@ func TestSnapshot_survivesKills(t *testing.T) {
 	require.NoError(t, err)
 	w := newWorld(t)
 	w.application("data")
-	w.action("lock", "echo lock >>data/log; sleep 0.5", "")
-	w.action("unlock", "sleep 0.5; echo unlock >>data/log", "")
+	w.action("lock", "echo lock >>data/log; while test -e data/hang-lock; do sleep 0.1; done", "")
+	w.action("unlock", "while test -e data/hang-unlock; do sleep 0.1; done; echo unlock >>data/log", "")
 	w.restart(func() { // the controllers of the other tests rest meanwhile
-		for _, at := range [][]v1alpha1.SnapshotPhase{
-			{v1alpha1.SnapshotCapturing}, {v1alpha1.SnapshotQuiescing}, {v1alpha1.SnapshotCutting}, {v1alpha1.SnapshotReleasing}, {v1alpha1.SnapshotWaiting},
-			{v1alpha1.SnapshotCapturing, v1alpha1.SnapshotQuiescing, v1alpha1.SnapshotCutting, v1alpha1.SnapshotReleasing, v1alpha1.SnapshotWaiting, v1alpha1.SnapshotBinding},
+		for _, run := range []struct{ at, last []v1alpha1.SnapshotPhase }{
+			{at: []v1alpha1.SnapshotPhase{v1alpha1.SnapshotCapturing}},
+			{at: lasting[:1], last: lasting[:1]},
+			{
+				at: []v1alpha1.SnapshotPhase{
+					v1alpha1.SnapshotCapturing, v1alpha1.SnapshotQuiescing, v1alpha1.SnapshotCutting, v1alpha1.SnapshotReleasing, v1alpha1.SnapshotWaiting, v1alpha1.SnapshotBinding,
+				},
+			},
+			{at: append(slices.Clone(lasting[1:]), v1alpha1.SnapshotBinding), last: lasting[1:]},
 		} {
-			w.killed(bin, at)
+			w.killed(bin, run.at, run.last)
 		}
 	})
 }
 
-// killed takes a snapshot, and kills the process when it is seen at each of the phases, or behind the last one.
-func (w *world) killed(bin string, at []v1alpha1.SnapshotPhase) {
+// lasting are the phases that tests can have last until the process is killed.
+var lasting = []v1alpha1.SnapshotPhase{v1alpha1.SnapshotQuiescing, v1alpha1.SnapshotCutting, v1alpha1.SnapshotReleasing, v1alpha1.SnapshotWaiting}
+
+// prolong has a phase last until end is called.
+func (w *world) prolong(phase v1alpha1.SnapshotPhase) (end func()) {
+	w.T.Helper()
+	hang := func(hook string) func() {
+		w.sh("db-0", "touch data/hang-"+hook)
+		return func() { w.sh("db-0", "rm -f data/hang-"+hook) }
+	}
+	switch phase {
+	case v1alpha1.SnapshotQuiescing:
+		return hang("lock")
+	case v1alpha1.SnapshotCutting: // and the one after it, if that is to last, too
+		return w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, Delay: 2 * time.Second, Times: 1, NotReady: true})
+	case v1alpha1.SnapshotReleasing:
+		return hang("unlock")
+	default:
+		return w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, NotReady: true})
+	}
+}
+
+// killed takes a snapshot, and kills the process when it is seen at each of the phases, or behind the last one. Some of
+// these last until then.
+func (w *world) killed(bin string, at, last []v1alpha1.SnapshotPhase) {
 	w.T.Helper()
 	w.sh("db-0", "rm -f data/log")
-	end := w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, Delay: time.Second})
-	defer end()
+	ends := map[v1alpha1.SnapshotPhase]func(){}
+	for _, phase := range last {
+		ends[phase] = w.prolong(phase)
+		defer ends[phase]()
+	}
 	process := w.process(bin)
 	defer func() { assert.NoError(w.T, process.Kill()) }()
 	if w.class.UID == "" {
@@ -54,10 +87,13 @@ func (w *world) killed(bin string, at []v1alpha1.SnapshotPhase) {
 			died = append(died, phase)
 		}
 		require.NoError(w.T, process.Kill())
+		if end := ends[phase]; end != nil {
+			end()
+		}
 		process = w.process(bin)
 	}
 	hub.Await(w.World, s, "not ended", func(s *v1alpha1.ApplicationSnapshot) bool { return s.Status.CompletionTime != nil })
-	w.T.Logf("killed at %v: %s", died, s.Status.Phase)
+	assert.Subset(w.T, died, last, "it was killed at these phases of %v only", at)
 	log := w.sh("db-0", "cat data/log || true")
 	if s.Status.Phase == v1alpha1.SnapshotReady {
 		assert.True(w.T, strings.HasPrefix(log, "lock "), log)

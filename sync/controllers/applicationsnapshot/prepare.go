@@ -59,6 +59,15 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.checkContent(ctx); err != nil {
 		return "", err
 	}
+	rollback, err := s.rollback(ctx)
+	if err != nil {
+		return "", err
+	}
+	if rollback != "" {
+		s.leave()
+		s.message = fmt.Sprintf("waiting for ApplicationRollback %q of the application to end", rollback)
+		return "", nil
+	}
 	if !s.hasTurn() {
 		return "", nil
 	}

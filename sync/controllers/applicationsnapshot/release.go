@@ -35,7 +35,6 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.r.volumes.Unlabel(ctx, s.owner(), s.obj.Status.Volumes); err != nil {
 		return "", err
 	}
-	s.leave()
 	s.session.resting.Store(false)
 	s.session.contents = nil // of no use any more
 	if s.obj.Status.QuiescedFrom != nil {
@@ -44,10 +43,16 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	for i := range s.obj.Status.Quiesced {
 		s.obj.Status.Quiesced[i].Released = true
 	}
+	s.obj.Status.Phase = v1alpha1.SnapshotWaiting
 	if s.obj.Status.Error != nil {
-		return v1alpha1.SnapshotFailed, nil
+		s.obj.Status.Phase = v1alpha1.SnapshotFailed
 	}
-	return v1alpha1.SnapshotWaiting, nil
+	s.progress()
+	if err := s.pass.Write(ctx); err != nil {
+		return "", err
+	}
+	s.leave()
+	return s.obj.Status.Phase, nil
 }
 
 // mayBeQuiesced reports whether something may have to be undone.

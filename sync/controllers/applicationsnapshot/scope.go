@@ -72,7 +72,6 @@ func (s *scope) run(ctx context.Context) (kernel.Outcome, error) {
 		s.obj.Status.Phase = next
 		s.progress()
 	}
-	s.r.forget(s.obj)
 	if s.obj.Status.Phase == v1alpha1.SnapshotFailed { // what it has made is deleted next
 		if err := s.pass.Write(ctx); err != nil {
 			return kernel.Outcome{}, err

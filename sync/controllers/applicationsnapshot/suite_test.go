@@ -96,13 +96,13 @@ func add(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	hooks := &executionhook.Reconciler{
-		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("executionhook"), Runner: runner, Pods: mgr.GetAPIReader(),
+		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("executionhook"), Runner: runner, Pods: mgr.GetAPIReader(),
 	}
 	if err := hooks.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	return (&applicationsnapshot.Reconciler{
-		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("applicationsnapshot"), Direct: mgr.GetAPIReader(),
+		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("applicationsnapshot"), Direct: mgr.GetAPIReader(),
 		Finder:   &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()},
 		Store:    &metadata.Store{Client: mgr.GetClient(), SystemNamespace: hub.SystemNamespace, Directory: shared.dir},
 		Patience: patience, Parallel: shared.parallel, Turn: shared.turn,

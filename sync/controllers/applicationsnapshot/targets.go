@@ -128,6 +128,46 @@ func (s *scope) checkHooks(ctx context.Context, what string, hooks []v1alpha1.Ho
 	return nil
 }
 
+// checkStarted fails if a Pod of the application that a pre-hook would have to quiesce has begun to use a claim that is
+// snapshotted since the hook selected its Pods. Without hooks, nothing is promised of any.
+func (s *scope) checkStarted(ctx context.Context) error {
+	if len(s.obj.Status.Quiesced) == 0 || !s.rested() {
+		return nil
+	}
+	all := &corev1.PodList{}
+	if err := s.r.cluster.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	claims := s.claims()
+	pods := slices.DeleteFunc(all.Items, func(p corev1.Pod) bool { return !scale.Uses(&p, claims) })
+	started := map[string]string{} // the hook, by Pod
+	for i, hook := range s.obj.Status.Plan.PreHooks {
+		selected, err := targets(pods, hook)
+		if err != nil {
+			return err
+		}
+		for _, c := range selected {
+			if !slices.ContainsFunc(s.obj.Status.Quiesced[i].Containers, func(q v1alpha1.QuiescedContainer) bool { return q.HookPod == c.HookPod }) {
+				started[c.Name] = hook.Name
+			}
+		}
+	}
+	if len(started) == 0 {
+		return nil
+	}
+	found, err := s.r.Finder.Find(ctx, s.obj.Namespace, s.obj.Status.Plan.ApplicationName)
+	if err != nil {
+		return unfit(err)
+	}
+	for i := range found.Pods {
+		name := found.Pods[i].Name
+		if hook := started[name]; hook != "" {
+			return kernel.Stalled(v1alpha1.NotQuiescedReason, "Pod %q started after pre-hook %q had selected its Pods, and uses claims of the application: it was not quiesced when its volumes were cut; create another ApplicationSnapshot when no Pod starts", name, hook)
+		}
+	}
+	return nil
+}
+
 // checkScalable fails if a Pod uses a claim that scaling the workloads of the application to zero does
 // not end.
 func (s *scope) checkScalable(ctx context.Context, found *contents.Contents, claims []contents.Claim) error {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/deliver/hold"
 )
 
 // user returns who needs a content now, for people; empty if nobody does.
@@ -29,6 +30,22 @@ func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnap
 	for i := range rollbacks.Items {
 		if b := &rollbacks.Items[i]; needs(b, content.Spec.SnapshotRef) {
 			return fmt.Sprintf("ApplicationRollback %q of namespace %q", b.Name, b.Namespace), nil
+		}
+	}
+	return "", nil
+}
+
+// rollback returns the name of an ApplicationRollback that is changing the application; empty if none is. It waits for
+// no snapshot any more: that of the state before is ready. The API server is asked, because the cache may not know yet
+// that one has begun; when it has ended, the snapshot is reconciled.
+func (s *scope) rollback(ctx context.Context) (string, error) {
+	all := &v1alpha1.ApplicationRollbackList{}
+	if err := s.r.Direct.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return "", fmt.Errorf("list ApplicationRollbacks: %w", err)
+	}
+	for i := range all.Items {
+		if b := &all.Items[i]; b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName && hold.UnderWay(b) {
+			return b.Name, nil
 		}
 	}
 	return "", nil

@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		}, builder.WithPredicates(hookEnded())).
 		Watches(&v1alpha1.ApplicationSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(boundTo), builder.WithPredicates(deleted())).
 		Watches(&v1alpha1.StatefulApplication{}, handler.EnqueueRequestsFromMapFunc(r.held)).
-		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.held)).
+		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.rolledBack)).
 		WatchesRawSource(r.waker.Source()).
 		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter(), MaxConcurrentReconciles: r.Workers}).
 		Complete(kernel.Quiet(r))
@@ -127,14 +127,38 @@ func boundTo(_ context.Context, obj client.Object) []reconcile.Request {
 // held returns the snapshots that are being deleted: a restore or a rollback that needed one may have
 // ended.
 func (r *Reconciler) held(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.those(ctx, func(s *v1alpha1.ApplicationSnapshot) bool { return !s.DeletionTimestamp.IsZero() })
+}
+
+// rolledBack returns the snapshots that are being deleted, and those of the application of a rollback that may wait for
+// it to end.
+func (r *Reconciler) rolledBack(ctx context.Context, of client.Object) []reconcile.Request {
+	rollback, ok := of.(*v1alpha1.ApplicationRollback)
+	if !ok {
+		return nil
+	}
+	return r.those(ctx, func(s *v1alpha1.ApplicationSnapshot) bool {
+		if !s.DeletionTimestamp.IsZero() {
+			return true
+		}
+		switch s.Status.Phase {
+		case "", v1alpha1.SnapshotPending, v1alpha1.SnapshotCapturing:
+			return s.Namespace == rollback.Namespace && s.Spec.Source.ApplicationName == rollback.Spec.ApplicationName
+		}
+		return false
+	})
+}
+
+// those returns the snapshots that are wanted.
+func (r *Reconciler) those(ctx context.Context, wanted func(*v1alpha1.ApplicationSnapshot) bool) []reconcile.Request {
 	all := &v1alpha1.ApplicationSnapshotList{}
 	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has been stopped
 	}
 	var requests []reconcile.Request
 	for i := range all.Items {
-		if !all.Items[i].DeletionTimestamp.IsZero() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		if s := &all.Items[i]; wanted(s) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
 		}
 	}
 	return requests

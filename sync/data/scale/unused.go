@@ -65,7 +65,7 @@ func using(ctx context.Context, c client.Reader, namespace string, claims []stri
 	}
 	var found []string
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; !ended(pod) && uses(pod, claims) {
+		if pod := &pods.Items[i]; !ended(pod) && Uses(pod, claims) {
 			found = append(found, pod.Name)
 		}
 	}
@@ -77,9 +77,9 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// uses reports whether a Pod mounts one of the claims. That of a generic ephemeral volume is named after
+// Uses reports whether a Pod mounts one of the claims. That of a generic ephemeral volume is named after
 // both.
-func uses(pod *corev1.Pod, claims []string) bool {
+func Uses(pod *corev1.Pod, claims []string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		switch {
 		case v.PersistentVolumeClaim != nil:

@@ -1,0 +1,105 @@
+package applicationsnapshot_test
+
+import (
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+// S87, C63: while a rollback changes an application, no snapshot of it is taken, and it is when that has ended.
+func TestSnapshot_waitsForARollback(t *testing.T) {
+	for name, test := range map[string]struct {
+		at    v1alpha1.RollbackPhase
+		free  bool // is the snapshot to go on
+		ended func(w *world, b *v1alpha1.ApplicationRollback)
+	}{
+		"that scales down":      {at: v1alpha1.RollbackScalingDown, ended: completed},
+		"that swaps volumes":    {at: v1alpha1.RollbackSwapping, ended: completed},
+		"that is undone":        {at: v1alpha1.RollbackReverting, ended: completed},
+		"until it is deleted":   {at: v1alpha1.RollbackApplying, ended: (*world).deleteRollback},
+		"but is one of its own": {at: v1alpha1.RollbackSaving, free: true},
+		"but not if it waits":   {at: v1alpha1.RollbackPending, free: true},
+		"but not afterwards":    {at: v1alpha1.RollbackCompleted, free: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.application("data")
+			b := w.rollback(test.at)
+			s := w.take()
+			if !test.free {
+				w.awaitMessage(s, `waiting for ApplicationRollback "back" of the application to end`)
+				assert.Equal(t, v1alpha1.SnapshotPending, s.Status.Phase)
+				assert.Zero(t, w.hooks())
+				test.ended(w, b)
+			}
+			hub.AwaitReady(w.World, s)
+			assert.Equal(t, v1alpha1.ConsistencyApplication, s.Status.Consistency)
+		})
+	}
+}
+
+// S87, C63: a rollback that begins while a snapshot is being taken fails that one, and those that wait for it wait on.
+func TestSnapshot_waitsForARollbackThatBegins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.application("data")
+	w.action("lock", "echo lock >>data/log; while ! test -e data/go; do sleep 0.1; done", "")
+	first := w.take()
+	w.awaitPhase(first, v1alpha1.SnapshotQuiescing)
+	second := w.snapshot("second")
+	w.awaitMessage(second, "waiting for another ApplicationSnapshot of the application to release it")
+	b := w.rollback(v1alpha1.RollbackHolding)
+	w.sh("db-0", "touch data/go")
+	failure := w.awaitFailed(first)
+	assert.Equal(t, v1alpha1.NotQuiescedReason, failure.Reason)
+	assert.Contains(t, failure.Message, `ApplicationRollback "back" began before the volumes were cut`)
+	w.awaitMessage(second, `waiting for ApplicationRollback "back" of the application to end`)
+	completed(w, b)
+	hub.AwaitReady(w.World, second)
+	assert.Equal(t, v1alpha1.ConsistencyApplication, second.Status.Consistency)
+	assert.Equal(t, "lock unlock lock unlock", w.sh("db-0", "cat data/log"))
+}
+
+// rollback creates an ApplicationRollback of the application that is at a phase. No controller acts on it.
+func (w *world) rollback(at v1alpha1.RollbackPhase) *v1alpha1.ApplicationRollback {
+	w.T.Helper()
+	b := &v1alpha1.ApplicationRollback{
+		ObjectMeta: metav1.ObjectMeta{Name: "back"},
+		Spec: v1alpha1.ApplicationRollbackSpec{
+			ApplicationName: "db", SnapshotClassName: w.Namespace,
+			Source: v1alpha1.DataSource{Type: v1alpha1.DataSourceSnapshot, SnapshotRef: &v1alpha1.SnapshotReference{Name: "earlier"}},
+		},
+	}
+	w.Create(b)
+	w.goOn(b, at)
+	return b
+}
+
+func (w *world) goOn(b *v1alpha1.ApplicationRollback, to v1alpha1.RollbackPhase) {
+	w.T.Helper()
+	before := b.DeepCopy()
+	b.Status.Phase = to
+	require.NoError(w.T, w.Client.Status().Patch(w.T.Context(), b, client.MergeFrom(before)))
+}
+
+func completed(w *world, b *v1alpha1.ApplicationRollback) { w.goOn(b, v1alpha1.RollbackCompleted) }
+
+func (w *world) deleteRollback(b *v1alpha1.ApplicationRollback) {
+	require.NoError(w.T, w.Client.Delete(w.T.Context(), b))
+}
+
+// awaitMessage waits until a snapshot says something.
+func (w *world) awaitMessage(s *v1alpha1.ApplicationSnapshot, message string) {
+	w.T.Helper()
+	hub.Await(w.World, s, "does not say "+message, func(s *v1alpha1.ApplicationSnapshot) bool {
+		return conditions.GetMessage(s, v1alpha1.ReadyCondition) == message
+	})
+}
