@@ -1,10 +1,14 @@
 package applicationrollback_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,5 +49,38 @@ func TestRollback_takesNoOtherSnapshotForTheStateBefore(t *testing.T) {
 	w.awaitPhase(r, v1alpha1.RollbackFailed)
 	assert.Equal(t, v1alpha1.SafetySnapshotFailedReason, r.Status.Error.Reason)
 	assert.Contains(t, r.Status.Error.Message, forged.Name+`" is not what ApplicationRollback "back" takes`)
+	w.requireState(after)
+}
+
+// C22, S82: what is forbidden while the state before is put back is tried again: the application is down until then.
+func TestRollback_revertsOnceItMay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write(after)
+	r := w.rollback("back", "one")
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackCompleted)
+
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")}},
+	}
+	w.Create(quota)
+	require.NoError(t, w.Client.Delete(t.Context(), w.settings()))
+	refuses := func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}
+		return w.Client.Create(t.Context(), probe, client.DryRunAll) != nil
+	}
+	require.True(t, w.Eventually(refuses))
+	w.decide(r, v1alpha1.RollbackUndone)
+	hub.Await(w.World, r, "it is refused, and tried again", func(r *v1alpha1.ApplicationRollback) bool {
+		return r.Status.Phase == v1alpha1.RollbackReverting && strings.Contains(conditions.GetMessage(r, v1alpha1.ReadyCondition), "exceeded quota")
+	})
+	require.NoError(t, w.Client.Delete(t.Context(), quota))
+	require.True(t, w.Eventually(func() bool { return !refuses() }))
+	w.awaitPhase(r, v1alpha1.RollbackReverted)
 	w.requireState(after)
 }
