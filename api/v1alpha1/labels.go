@@ -24,6 +24,8 @@ const (
 	// ApplicationRollback holds it. Only what git, or the installation, wants counts: the annotation of the
 	// live object does not.
 	HoldAnnotation = "apps.waybill.dev/hold"
+	// HoldDisabled is the value of HoldAnnotation that keeps an object from being held.
+	HoldDisabled = "disabled"
 
 	// ForceAnnotation with the value "true" on a manifest lets Waybill delete the object and create it
 	// again if a field of it cannot be changed. Any other value keeps spec.force of a GitSync from

@@ -160,7 +160,9 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 		}
 	case v1alpha1.DriftEnabled:
 	}
-	drift, err := fix(ctx, p.target, identity(p), dirty)
+	id := identity(p)
+	id.Held = m.heldOneByOne(p)
+	drift, err := fix(ctx, p.target, id, dirty)
 	switch {
 	case p.options.GetDriftDetection() == v1alpha1.DriftWarn:
 		got.drifted = described(drift)

@@ -54,10 +54,16 @@ func (s *scope) safety(ctx context.Context) (*definitions, error) {
 	content := &v1alpha1.ApplicationSnapshotContent{}
 	err := s.Live.Get(ctx, s.key(s.obj.Status.SafetySnapshot), snapshot)
 	if err == nil {
+		err = s.checkSafety(snapshot)
+	}
+	if err == nil {
 		err = s.Live.Get(ctx, client.ObjectKey{Name: snapshot.Status.BoundSnapshotContentName}, content)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, kernel.Stalled(v1alpha1.RollbackErrorReason, "safety snapshot: %w", err)
+	}
+	if kernel.IsStalled(err) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get safety snapshot: %w", err)

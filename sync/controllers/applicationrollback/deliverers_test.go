@@ -198,6 +198,40 @@ func TestRollback_releaseOfHelm(t *testing.T) {
 	assert.ElementsMatch(t, []string{"Install complete", "Upgrade complete", "Rollback to 1", "Upgrade complete"}, w.history())
 }
 
+// C65: what a chart has installed from another namespace is not put back before the rollback has ended, nor after that,
+// until something else is wanted.
+func TestRollback_releaseFromAnotherNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.deliverers()
+	w.publish()
+	team := w.Cluster.Namespace(t)
+	inst := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "db"}, Spec: v1alpha1.ApplicationInstallationSpec{
+		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: mode(before),
+		Namespace: &v1alpha1.TargetNamespace{Name: w.Namespace},
+	}}
+	require.NoError(t, w.Client.Create(t.Context(), inst))
+	w.Create(&v1alpha1.StatefulApplication{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: v1alpha1.StatefulApplicationSpec{ApplicationName: "db"}})
+	hub.AwaitReady(w.World, inst)
+	w.sh("printf " + before + " >data/file")
+	w.snapshot("one")
+	w.upgrade(inst, after, 2)
+	w.sh("printf " + after + " >data/file")
+
+	defer w.slow()()
+	r := w.rollback("back", "one")
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackRestoring)
+	hub.Reconcile(w.World, inst)
+	w.awaitPhase(r, v1alpha1.RollbackCompleted)
+	hub.Reconcile(w.World, inst)
+	w.requireState(before)
+	assert.ElementsMatch(t, []string{"Install complete", "Upgrade complete"}, w.history(), "the rollback does not decide about the release")
+
+	w.upgrade(inst, "third", 3)
+	w.requireSettings("third")
+	assert.Equal(t, before, w.sh("cat data/file"))
+}
+
 func (w *world) requireSettings(want string) {
 	w.T.Helper()
 	settings := w.settings()

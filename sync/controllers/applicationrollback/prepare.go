@@ -237,17 +237,14 @@ func save(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	snapshot := &v1alpha1.ApplicationSnapshot{}
 	err := s.Live.Get(ctx, s.key(s.obj.Status.SafetySnapshot), snapshot)
 	if apierrors.IsNotFound(err) {
-		snapshot.Name, snapshot.Namespace = s.obj.Status.SafetySnapshot, s.obj.Namespace
-		snapshot.Spec = v1alpha1.ApplicationSnapshotSpec{
-			SnapshotClassName: s.obj.Spec.SnapshotClassName,
-			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: s.obj.Spec.ApplicationName},
-			Tags:              map[string]string{"rollback": s.obj.Name},
-			HookPolicy:        v1alpha1.HookPolicyTry, // what does not work is what is rolled back
-		}
+		snapshot.Name, snapshot.Namespace, snapshot.Spec = s.obj.Status.SafetySnapshot, s.obj.Namespace, s.safetySpec()
 		err = s.Live.Create(ctx, snapshot, client.FieldOwner(v1alpha1.FieldManager))
 	}
 	if err != nil {
 		return v1alpha1.RollbackSaving, fmt.Errorf("safety snapshot %q: %w", s.obj.Status.SafetySnapshot, err)
+	}
+	if err := s.checkSafety(snapshot); err != nil {
+		return v1alpha1.RollbackSaving, err
 	}
 	switch {
 	case snapshot.DeletionTimestamp != nil, snapshot.Status.Phase == v1alpha1.SnapshotFailed:
@@ -262,4 +259,27 @@ func save(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 		return v1alpha1.RollbackSaving, nil
 	}
 	return v1alpha1.RollbackHolding, nil
+}
+
+// safetySpec is the spec of the snapshot of the application as it is.
+func (s *scope) safetySpec() v1alpha1.ApplicationSnapshotSpec {
+	return v1alpha1.ApplicationSnapshotSpec{
+		SnapshotClassName: s.obj.Spec.SnapshotClassName,
+		Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: s.obj.Spec.ApplicationName},
+		Tags:              map[string]string{"rollback": s.obj.Name},
+		HookPolicy:        v1alpha1.HookPolicyTry, // what does not work is what is rolled back
+	}
+}
+
+// checkSafety fails if a snapshot is not of the application as it is: other users may have created one of its
+// name, with what the rollback would put back if it fails. Only what cannot be changed counts, and decides what
+// is in it.
+func (s *scope) checkSafety(snapshot *v1alpha1.ApplicationSnapshot) error {
+	is, wanted := snapshot.Spec, s.safetySpec()
+	if is.SnapshotClassName == wanted.SnapshotClassName && is.Source == wanted.Source && is.SnapshotContentName == "" && is.PersistentVolumeClaimFilter == nil {
+		return nil
+	}
+	return kernel.Stalled(v1alpha1.SafetySnapshotFailedReason,
+		"ApplicationSnapshot %q is not what ApplicationRollback %q takes of the application as it is: its snapshotClassName, source, snapshotContentName or persistentVolumeClaimFilter differs; delete it, and create the rollback again",
+		snapshot.Name, s.obj.Name)
 }

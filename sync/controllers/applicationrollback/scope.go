@@ -151,8 +151,8 @@ func (s *scope) next() time.Duration {
 // judge says what follows a phase that failed, or waits.
 func (s *scope) judge(phase v1alpha1.RollbackPhase, err error) (v1alpha1.RollbackPhase, error) {
 	remaining, limited := s.remaining()
-	if !(limited && remaining <= 0) && !isFinal(err) {
-		return phase, err
+	if !(limited && remaining <= 0) && (!isFinal(err) || phase == v1alpha1.RollbackReverting && apierrors.IsForbidden(err)) {
+		return phase, err // until the state before is reached, the application is down: a right, or a quota, may come back
 	}
 	reason, message := v1alpha1.RollbackErrorReason, ""
 	switch {

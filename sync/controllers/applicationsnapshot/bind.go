@@ -1,6 +1,7 @@
 package applicationsnapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -98,6 +99,8 @@ func (s *scope) createContent(ctx context.Context) (*v1alpha1.ApplicationSnapsho
 type summary struct {
 	kinds      []string
 	definition string
+	// application is the name of the Application.
+	application string
 }
 
 // summary returns that of the definitions that are stored.
@@ -116,6 +119,9 @@ func (s *scope) summarize(objects []*unstructured.Unstructured) *summary {
 	found := &summary{kinds: kindsOf(objects, s.r.cluster.RESTMapper())}
 	if !slices.ContainsFunc(objects, isSource) { // which may become values of other installations
 		found.definition = restore.Installed(objects)
+	}
+	if i := slices.IndexFunc(objects, isApplication); i >= 0 {
+		found.application = objects[i].GetName()
 	}
 	return found
 }
@@ -171,11 +177,10 @@ func kindsOf(objects []*unstructured.Unstructured, mapper meta.RESTMapper) []str
 		found[resource.GroupResource().String()] = true
 	}
 	for _, o := range objects {
-		kind := o.GroupVersionKind().GroupKind()
-		if add(kind); isSource(o) {
+		if add(o.GroupVersionKind().GroupKind()); isSource(o) {
 			add(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind})
 		}
-		if kind.Group != v1alpha1.Group || kind.Kind != v1alpha1.ApplicationKind {
+		if !isApplication(o) {
 			continue
 		}
 		app := &v1alpha1.Application{}
@@ -187,6 +192,11 @@ func kindsOf(objects []*unstructured.Unstructured, mapper meta.RESTMapper) []str
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+func isApplication(o *unstructured.Unstructured) bool {
+	kind := o.GroupVersionKind()
+	return kind.Group == v1alpha1.Group && kind.Kind == v1alpha1.ApplicationKind
 }
 
 // isSource reports whether installations take values from an object: writing it is as good as installing.
@@ -207,6 +217,13 @@ func (s *scope) bindExisting(ctx context.Context) (*v1alpha1.ApplicationSnapshot
 	if err := s.mayBind(content); err != nil {
 		return nil, err
 	}
+	s.obj.Status.Metadata = content.Spec.MetadataHandle
+	var known *summary
+	if len(content.Status.Kinds) == 0 { // an administrator has created it
+		if known, err = s.summary(ctx); err != nil {
+			return nil, err // before it is bound, for good
+		}
+	}
 	if !s.bound(content) {
 		before := content.DeepCopy()
 		content.Spec.SnapshotRef = &v1alpha1.NamespacedReference{Namespace: s.obj.Namespace, Name: s.obj.Name, UID: string(s.obj.UID)}
@@ -217,8 +234,41 @@ func (s *scope) bindExisting(ctx context.Context) (*v1alpha1.ApplicationSnapshot
 		}
 	}
 	s.obj.Status.Consistency, s.obj.Status.CreationTime = content.Status.Consistency, content.Status.CreationTime
-	s.obj.Status.Metadata = content.Spec.MetadataHandle
-	return content, nil
+	return content, s.describeExisting(ctx, content, known)
+}
+
+// describeExisting writes into the status of a content what only the definitions tell, unless it is there: the
+// rest is for the content's own controller to write.
+func (s *scope) describeExisting(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent, known *summary) error {
+	if known == nil {
+		return nil
+	}
+	name, err := s.protects(ctx, known.application)
+	if err != nil {
+		return err
+	}
+	pass := s.r.contents.Begin(s.r.Client, s.r.Recorder, content)
+	content.Status.ApplicationName = name
+	content.Status.Kinds, content.Status.Definition = known.kinds, known.definition
+	if err := pass.Write(ctx); err != nil {
+		return fmt.Errorf("describe ApplicationSnapshotContent %q: %w", content.Name, err)
+	}
+	return nil
+}
+
+// protects returns the name of the StatefulApplication of an Application; that of the Application, as is usual,
+// if there is none.
+func (s *scope) protects(ctx context.Context, application string) (string, error) {
+	all := &v1alpha1.StatefulApplicationList{}
+	if err := s.r.Client.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return "", fmt.Errorf("list StatefulApplications: %w", err)
+	}
+	for _, app := range all.Items {
+		if cmp.Or(app.Spec.ApplicationName, app.Name) == application {
+			return app.Name, nil
+		}
+	}
+	return application, nil
 }
 
 // mayBind fails if a content is of another class, or for another snapshot.

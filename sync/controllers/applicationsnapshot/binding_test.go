@@ -65,6 +65,10 @@ func TestSnapshot_isBoundToAContent(t *testing.T) {
 				assert.Equal(t, wanted, c.Name)
 				assert.Equal(t, &v1alpha1.NamespacedReference{Namespace: w.Namespace, Name: "bound", UID: string(s.UID)}, c.Spec.SnapshotRef)
 				assert.Equal(t, taken.Status.Metadata, s.Status.Metadata)
+				of := w.content(taken).Status
+				assert.NotEmpty(t, of.Kinds)
+				assert.Equal(t, of.Kinds, c.Status.Kinds, "what it takes to restore it is known again")
+				assert.Equal(t, of.ApplicationName, c.Status.ApplicationName, "and what can be rolled back to it")
 			} else {
 				failure := w.awaitFailed(s)
 				assert.Equal(t, v1alpha1.ContentConflictReason, failure.Reason)

@@ -60,7 +60,7 @@ func (w *wanted) objects() []manifest.Object {
 				"labels":    map[string]any{v1alpha1.CopyOfLabel: w.hubID},
 				"annotations": map[string]any{
 					v1alpha1.SecretTypeAnnotation: w.content.Annotations[v1alpha1.SecretTypeAnnotation],
-					v1alpha1.HoldAnnotation:       "disabled", // a credential that was replaced does not come back
+					v1alpha1.HoldAnnotation:       v1alpha1.HoldDisabled, // a credential that was replaced does not come back
 				},
 			},
 			"type": string(w.content.Type),

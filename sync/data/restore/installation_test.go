@@ -117,6 +117,20 @@ func TestMake_installationThatMayNotBe(t *testing.T) {
 	}
 }
 
+// C35, S98: no rule makes a source of values of an object that was none in the snapshot, although those that were stay so.
+func TestMake_rulesProtectNothing(t *testing.T) {
+	have := captured(t, append(slices.Clone(blog), `{apiVersion: v1, kind: Secret, metadata: {name: mine, labels: {app: blog, apps.waybill.dev/values: x}}}`)...)
+	for _, key := range []string{v1alpha1.ValuesLabel, ""} {
+		plan, err := restore.Make(have, restore.Options{
+			Namespace: "ns2", Application: "blog", Install: true,
+			Rules: []v1alpha1.ValueSubstitutionRule{{Type: v1alpha1.SubstitutionLabel, Key: key, OldValue: "x", NewValue: v1alpha1.ValuesProtected, Match: v1alpha1.MatchExact}},
+		})
+		require.NoError(t, err)
+		assert.NotContains(t, get(t, plan, "Secret", "mine", "metadata", "labels"), v1alpha1.ValuesLabel)
+		assert.Contains(t, get(t, plan, "Secret", "blog-values", "metadata", "labels"), v1alpha1.ValuesLabel)
+	}
+}
+
 func TestMake_installationRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, application string

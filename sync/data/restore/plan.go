@@ -75,9 +75,6 @@ func Make(definitions []*unstructured.Unstructured, o Options) (*Plan, error) {
 	if application == nil {
 		return nil, ErrNoApplication
 	}
-	if installed == nil {
-		unprotect(objects)
-	}
 	for _, r := range rules {
 		for _, obj := range objects {
 			if err := r.applyTo(obj, installed); err != nil {
@@ -85,6 +82,7 @@ func Make(definitions []*unstructured.Unstructured, o Options) (*Plan, error) {
 			}
 		}
 	}
+	unprotect(objects, installed)
 	if err := o.release(objects, application); err != nil {
 		return nil, err
 	}
@@ -120,9 +118,13 @@ func restorable(definitions []*unstructured.Unstructured, installed *installatio
 }
 
 // unprotect takes off the label by which installations take values from objects: who made them here need
-// not have the right to have anything installed.
-func unprotect(objects []*object) {
+// not have the right to have anything installed. With the installation, objects keep it that had it in the
+// snapshot, as was checked; no rule makes others such sources.
+func unprotect(objects []*object, installed *installation) {
 	for _, o := range objects {
+		if installed != nil && o.labels[v1alpha1.ValuesLabel] == v1alpha1.ValuesProtected {
+			continue
+		}
 		unstructured.RemoveNestedField(o.Object, "metadata", "labels", v1alpha1.ValuesLabel)
 	}
 }

@@ -20,14 +20,11 @@ import (
 // It stays as it is until that is known.
 const ReasonHoldUnknown = "HoldUnknown"
 
-// holdDisabled is the value of annotation hold that keeps an object from being held.
-const holdDisabled = "disabled"
-
 // heldBack reports whether an item is left as it is because an ApplicationRollback, or a snapshot, holds the object, or
 // because that is not known. What was wanted when the hold was met is remembered in it.hold: once
 // something else is wanted, the object is applied again, unless the holder is still at work on it.
 func (r *run) heldBack(ctx context.Context, it *item) bool {
-	if it.annotation(v1alpha1.HoldAnnotation) == holdDisabled {
+	if it.annotation(v1alpha1.HoldAnnotation) == v1alpha1.HoldDisabled {
 		return false
 	}
 	prior, known := r.held[it.id.Key()]

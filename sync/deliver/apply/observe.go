@@ -85,6 +85,29 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 	return o, len(items) > 0
 }
 
+// HeldBy returns who the objects of the last Apply and the last Watch say they are held by, as far as watches show
+// it. Any client that may edit one may have written that.
+func (a *Applier) HeldBy(owner Owner) []types.NamespacedName {
+	a.mu.Lock()
+	h := a.holders[owner]
+	a.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	var found []types.NamespacedName
+	for _, v := range []*view{h.applied.Load(), h.watched.Load()} {
+		if v == nil {
+			continue
+		}
+		for _, key := range v.objects {
+			if by := key.kind.heldBy(key.name); by.Name != "" && !slices.Contains(found, by) {
+				found = append(found, by)
+			}
+		}
+	}
+	return found
+}
+
 // addUnwatched adds the kind and the namespace of an object.
 func (o *Observation) addUnwatched(key recordKey) {
 	if scope := key.kind.scopeID(key.name.Namespace); !slices.Contains(o.Unwatched, scope) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,8 @@ type Holder struct {
 	Name    string
 	UID     types.UID
 	Version string
+	// Created is when it was created.
+	Created time.Time
 	// AtWork says that it is at work on what it holds.
 	AtWork bool
 }
@@ -81,7 +84,7 @@ func (a *answer) read(ctx context.Context, client dynamic.Interface, by types.Na
 		return
 	}
 	if err == nil {
-		a.holder = &Holder{Name: by.Name, UID: found.GetUID(), Version: found.GetResourceVersion()}
+		a.holder = &Holder{Name: by.Name, UID: found.GetUID(), Version: found.GetResourceVersion(), Created: found.GetCreationTimestamp().Time}
 		err = a.understand(found.Object)
 	}
 	if err != nil {

@@ -45,6 +45,8 @@ type client struct {
 	doing       func(what string)
 	untouchedAt func(manifest.ID) string
 
+	// since is when the revision was made that drift is compared with.
+	since time.Time
 	// leftovers are earlier revisions that may have set what is no longer wanted. They are set
 	// before the action runs.
 	leftovers []recorded

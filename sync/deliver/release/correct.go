@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -44,7 +46,8 @@ func (o ObjectDrift) String() string {
 // another revision: it creates what is missing, patches what differs, and leaves what others have
 // added. If dirty is empty, it checks all objects. It returns what differed, even if not all of it
 // could be corrected. There is nothing to go by, and nothing is changed, if the release is gone
-// (ReasonGone), or the record of its newest revision differs from what was noted (ReasonAltered). If
+// (ReasonGone), or the record of its newest revision differs from what was noted (ReasonAltered). What
+// Identity.Held says is held is left as it is, missing or not. If
 // that revision failed (ReasonNotDeployed), Correct puts back only what is missing, and only objects
 // that the last good revision contains too: they are wanted whether the next action goes forward or
 // back.
@@ -86,6 +89,7 @@ func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {
 	if err != nil {
 		return Drift{}, err
 	}
+	s.client.comparesWith(current)
 	return s.client.compare(list, dirty, func(info *resource.Info) (*ObjectDrift, error) {
 		return s.client.correct(info, dryRun)
 	})
@@ -110,6 +114,7 @@ func (s *session) putBack(dirty []manifest.ID, dryRun []string) (Drift, error) {
 	if err != nil {
 		return Drift{}, err
 	}
+	s.client.comparesWith(newest)
 	return s.client.compare(good.objects.Intersect(wanted), dirty, func(info *resource.Info) (*ObjectDrift, error) {
 		missing, _, err := s.client.putBack(info, dryRun)
 		return missing, err
@@ -147,14 +152,45 @@ func (c *client) compare(list kube.ResourceList, dirty []manifest.ID, fix func(*
 	return drift, c.fail(err)
 }
 
-// putBack creates an object if it is missing; otherwise it returns the object as it is.
+// comparesWith notes the revision that objects are about to be compared with.
+func (c *client) comparesWith(r *helmrelease.Release) {
+	if r.Info != nil {
+		c.since = r.Info.LastDeployed.Time
+	}
+}
+
+// held reports whether an object is left as it is; live is nil if it is missing.
+func (c *client) held(info *resource.Info, live *unstructured.Unstructured) (bool, error) {
+	if c.id.Held == nil {
+		return false, nil
+	}
+	wanted, err := object(info)
+	if err != nil || wanted.GetAnnotations()[v1alpha1.HoldAnnotation] == v1alpha1.HoldDisabled {
+		return false, err
+	}
+	held, err := c.id.Held(c.ctx, idOf(info), live, c.since)
+	return held, c.about("find who holds", info, err)
+}
+
+// putBack creates an object if it is missing; otherwise it returns the object as it is. Of one that is held,
+// it returns nothing.
 func (c *client) putBack(info *resource.Info, dryRun []string) (missing *ObjectDrift, live *unstructured.Unstructured, err error) {
 	if err := c.mark(info); err != nil {
 		return nil, nil, err
 	}
 	live, err = c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		return nil, live, c.about("read", info, err)
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
+		return nil, nil, c.about("read", info, err)
+	}
+	if gone {
+		live = nil
+	}
+	if held, err := c.held(info, live); held || err != nil {
+		return nil, nil, err
+	}
+	if !gone {
+		return nil, live, nil
 	}
 	missing = &ObjectDrift{ID: idOf(info), Missing: true}
 	if len(dryRun) > 0 {
@@ -166,7 +202,7 @@ func (c *client) putBack(info *resource.Info, dryRun []string) (missing *ObjectD
 // correct corrects one object and returns how it differed, or nil if it did not.
 func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, error) {
 	missing, live, err := c.putBack(info, dryRun)
-	if missing != nil || err != nil {
+	if missing != nil || live == nil || err != nil {
 		return missing, err
 	}
 	patch, patched, err := c.bring(info, info, live, metav1.PatchOptions{DryRun: dryRun})

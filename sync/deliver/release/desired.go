@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/ignore"
@@ -32,6 +34,10 @@ type Identity struct {
 	// Ignored names fields of the objects that others set: once an object is there, no action changes
 	// them, and what is in them is no drift.
 	Ignored *ignore.Rules
+	// Held, if not nil, is asked before drift of an object is corrected, or told, and says whether the object is
+	// left as it is. live is nil if it is missing; since is when the deployed revision was made. It has to be
+	// safe for concurrent use.
+	Held func(ctx context.Context, id manifest.ID, live *unstructured.Unstructured, since time.Time) (bool, error)
 }
 
 // Stamp returns the marks that every object of the release carries.
