@@ -35,6 +35,7 @@ func TestDiff_ofUninstall(t *testing.T) {
 	installed(site, v1alpha1.MethodKustomize)
 	site.Status.Inventory = &v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: apps + "_page__ConfigMap", Version: "v1"}}}
 	delivered(t, cluster, apply.Owner{HubID: "the-hub", Kind: v1alpha1.ApplicationInstallationKind, Namespace: apps, Name: "site"}, configMapYAML(apps, "page", "a"))
+	site.Spec.DeletionPolicy = v1alpha1.InstallationOrphan // which does not count for what is removed by force
 	create(t, c, web, site)
 	removed := write(t, map[string]string{"definition.yaml": `apiVersion: apps.waybill.dev/v1alpha1
 kind: ApplicationDefinition
@@ -60,6 +61,7 @@ spec:
 		assert.Contains(t, got.errOut, "ApplicationDefinition no-such-definition has no version 3.0.0", "what was never installed may still come")
 	}
 
+	require.NoError(t, c.Patch(t.Context(), site, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":null}}`))))
 	for _, inst := range []*v1alpha1.ApplicationInstallation{web, site} {
 		finalizers := func(list string) {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+list+`}}`))
