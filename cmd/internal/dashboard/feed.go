@@ -17,7 +17,7 @@ const (
 
 var errTooMany = errors.New("too many pages are open")
 
-// feed tells those who look at pages that something has changed.
+// feed notifies the open pages of changes.
 type feed struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
@@ -49,7 +49,7 @@ type stream struct {
 // of a watch, and the zero one is the object that a page is about.
 type touch struct{ kind, namespace string }
 
-// subscribe returns a stream that is woken when an object of one of the kinds has changed, and the function that ends it;
+// subscribe returns a stream that is notified when an object of one of the kinds has changed, and the function that ends it;
 // errTooMany if the viewer, or all together, have too many already.
 func (f *feed) subscribe(v *viewer, kinds []string) (*stream, func(), error) {
 	to := &stream{about: map[string]bool{}, woken: make(chan struct{}, 1), touched: map[touch]bool{}}
@@ -80,7 +80,7 @@ func (f *feed) now() uint64 {
 	return f.count
 }
 
-// catchUp wakes a stream if something has changed since its page was read.
+// catchUp notifies a stream if something has changed since its page was read.
 func (f *feed) catchUp(to *stream, seen uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,7 @@ func (f *feed) catchUp(to *stream, seen uint64) {
 	}
 }
 
-// tell wakes the streams that are about a kind. It does not block.
+// tell notifies the streams that are about a kind. It does not block.
 func (f *feed) tell(kind, namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f *feed) tell(kind, namespace string) {
 	}
 }
 
-// tell wakes a stream. It does not block.
+// tell notifies a stream. It does not block.
 func (s *stream) tell(kind, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *stream) tell(kind, namespace string) {
 func (s *stream) wake() {
 	select {
 	case s.woken <- struct{}{}:
-	default: // it is woken already
+	default: // a notification is pending already
 	}
 }
 
