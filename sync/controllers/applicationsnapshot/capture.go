@@ -78,7 +78,7 @@ func (s *scope) enter(ctx context.Context) (bool, error) {
 		if other.UID == s.obj.UID || other.Status.Plan == nil || other.Status.Plan.ApplicationName != name || !quiesced(other) {
 			continue
 		}
-		// It is its turn. The cache may be behind it, so that it is asked again when it would wake us.
+		// It is its turn. The cache may be outdated, so it is read again once its end would enqueue us.
 		s.leave()
 		s.r.gate.enter(application, other.UID, client.ObjectKeyFromObject(other))
 		now := &v1alpha1.ApplicationSnapshot{}

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// user returns who needs a content now, for people; empty if nobody does.
+// user returns what uses a content now, for messages; empty if nothing does.
 func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent) (string, error) {
 	applications := &v1alpha1.StatefulApplicationList{}
 	if err := r.Client.List(ctx, applications, client.UnsafeDisableDeepCopy); err != nil {
