@@ -160,7 +160,7 @@ func (d *dashboard) viewer(b *testing.B) *http.Client {
 	pair, err := tls.X509KeyPair(d.proxy.CertData, d.proxy.KeyData)
 	require.NoError(b, err)
 	transport := &http.Transport{
-		TLSClientConfig:    &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}, //nolint:gosec // the certificate is one that nobody knows
+		TLSClientConfig:    &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}, //nolint:gosec // the certificate has no known authority
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true, // we count what is sent
 	}
@@ -280,7 +280,7 @@ func (d *dashboard) listen(b *testing.B, client *http.Client, user string, told 
 	}()
 }
 
-// dashboardIdle measures that nothing is asked of the hub while nothing changes and nobody looks; and what is asked for
+// dashboardIdle measures that nothing is asked of the hub while nothing changes and no page is open; and what is asked for
 // those who look, whose rights may change.
 func dashboardIdle(b *testing.B, s *results) {
 	d := startDashboard(b)
@@ -296,7 +296,7 @@ func dashboardIdle(b *testing.B, s *results) {
 		d.listen(b, client, "user-0", told)
 	}
 	reviews := d.requestsWithin(b, time.Minute)
-	require.Positive(b, reviews, "nobody's rights were reviewed: the windows say nothing")
+	require.Positive(b, reviews, "no user's rights were reviewed: the windows say nothing")
 	s.atMost("", idle.max(), "requests", 0)
 	s.inform("viewer", reviews, "requests/min")
 	s.atMost("rss", d.peak(b), "MiB", maxDashboard)

@@ -99,7 +99,7 @@ func TestAuditLog_mark(t *testing.T) {
 	content := events("RequestReceived a", "RequestReceived sentinel")
 	log := auditLog{sentinel: sentinelPath + "sentinel"}
 	require.NoError(t, log.read(strings.NewReader(content+events("RequestReceived b"))))
-	assert.True(t, log.done(), "it waits for nobody")
+	assert.True(t, log.done(), "it waits for no request")
 	assert.EqualValues(t, len(content), log.offset)
 	assert.Contains(t, log.pending, "a")
 }

@@ -141,7 +141,7 @@ func TestDefinitions_goOnAfterARefusal(t *testing.T) {
 	})
 }
 
-// C37: whom nobody waits for is not asked again, and who is refused not often.
+// C37: what no caller waits for is not asked for again, and what is refused not often.
 func TestDefinitions_areNotAskedForInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &defining{err: mayNotList}

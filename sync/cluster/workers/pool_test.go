@@ -57,7 +57,7 @@ func run[R any](t *testing.T, c *fake, options workers.Options[string, R]) *work
 	return p
 }
 
-// What comes of a key says when it is worked on again, if nobody adds it.
+// What comes of a key says when it is worked on again, if it is not enqueued.
 func TestPool_triesAgain(t *testing.T) {
 	lost := &cluster.UnreachableError{}
 	cases := map[string]struct {

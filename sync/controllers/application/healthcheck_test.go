@@ -271,7 +271,7 @@ func TestHealthCheck_namesFit(t *testing.T) {
 	assert.Len(t, names, 2)
 }
 
-// A84: a Pod that is not wanted any more is removed, also when that happened while nobody looked.
+// A84: a Pod that is not wanted any more is removed, also when that happened while no process ran.
 func TestHealthCheck_droppedWhileNobodyLooked(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t)
 	app := shop()
@@ -311,7 +311,7 @@ func TestHealthCheck_ofApplicationMadeAnew(t *testing.T) {
 	}
 }
 
-// A Pod that we made ourselves is not taken for somebody else's, however late the watch shows it.
+// A Pod that we made ourselves is not mistaken for another's, however late the watch shows it.
 func TestHealthCheck_watchIsLate(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t)
 	stop()

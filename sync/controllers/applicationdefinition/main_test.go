@@ -118,7 +118,7 @@ func (s *suite) start() {
 	s.t.Cleanup(s.stop)
 }
 
-// clear removes what the test left on the hub and in the user clusters: nobody else does.
+// clear removes what the test left on the hub and in the user clusters: no controller does.
 func (s *suite) clear() {
 	ctx := context.WithoutCancel(s.t.Context())
 	require.NoError(s.t, s.DeleteAllOf(ctx, &v1alpha1.KubernetesCluster{}, client.InNamespace(s.ns)))

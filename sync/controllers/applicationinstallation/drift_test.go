@@ -84,7 +84,7 @@ func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
 	assert.EqualValues(t, 7, *w.deployment("web").Spec.Replicas, "and left alone")
 }
 
-// disengaged edits while nobody watches: no process is engaged in the cluster.
+// disengaged edits while no watch runs: no process is engaged in the cluster.
 func (w *world) disengaged(edit func()) {
 	w.T.Helper()
 	shared.process.Clusters.Remove(local)
@@ -92,7 +92,7 @@ func (w *world) disengaged(edit func()) {
 	engageAnew()
 }
 
-// K3, C53: what was edited while nobody watched is put right when somebody does again.
+// K3, C53: what was edited while no watch ran is corrected when one runs again.
 func TestInstallation_driftWhileNobodyWatchedIsPutRight(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)

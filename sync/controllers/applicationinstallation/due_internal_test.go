@@ -33,7 +33,7 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	assert.Zero(t, (&scope{inst: waiting, now: now, session: &session{}}).requeueAfter())
 }
 
-// What failed for want of something that tells nobody when it is there is tried again after the
+// What failed for want of something that sends no event when it is there is tried again after the
 // kernel's back-off, unless the session knows when.
 func TestFailed_isTriedAgain(t *testing.T) {
 	now := time.Now()

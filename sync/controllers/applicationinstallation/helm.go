@@ -47,8 +47,8 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	}
 	got.inventory = slices.Clone(result.Objects)
 	if result.Adopted && p.options != nil {
-		// Any user of the namespace may have copied the record, so what an action would have written is written, whatever is
-		// to become of drift.
+		// Any user of the namespace may have copied the record, so what an action would have written is written,
+		// whatever is to become of drift.
 		p.options = p.options.DeepCopy()
 		p.options.DriftDetection = v1alpha1.DriftEnabled
 	}

@@ -86,7 +86,7 @@ func TestInstallation_correctsWhileItsServerHangs(t *testing.T) {
 	require.NoError(t, server.Open())
 }
 
-// The interval finds also what no event tells: here, somebody writes in Helm's name.
+// The interval finds also what no event reports: here, a user writes in Helm's name.
 func TestInstallation_intervalComparesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// An action that succeeds may have left something that somebody should know of.
+// An action that succeeds may have left something that users should know of.
 func TestSaid(t *testing.T) {
 	id := release.Identity{Namespace: "team-a", Name: "shop"}
 	assert.Empty(t, said(id, nil, nil))

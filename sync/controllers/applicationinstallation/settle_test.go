@@ -33,7 +33,7 @@ func TestInstallation_givesWhatItInstalledAMoment(t *testing.T) {
 }
 
 // C41: a cluster that is left in that moment, as when it is given other credentials, is told of the
-// release first: whoever drives it next would know nothing of it.
+// release first: the next driver would know nothing of it.
 func TestInstallation_isNotedWhereItsClusterIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)

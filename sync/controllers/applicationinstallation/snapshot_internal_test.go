@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// What nobody takes is told of, and what takes too long is not waited for by an upgrade that can do without.
+// What no controller takes is reported, and what takes too long is not waited for by an upgrade that can do without.
 func TestAwaitSnapshot_hasADeadline(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for reason, c := range map[string]struct {

@@ -172,7 +172,7 @@ func (w *world) awaitNoDeployments() {
 	}), "the quota is in force")
 }
 
-// A release that somebody removed is not installed any more, also while the chart to install it
+// A release that a user removed is not installed any more, also while the chart to install it
 // again cannot be had.
 func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
 	assert.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
 }
 
-// P13, K3: what is installed is put right also while nobody can say what is wanted.
+// P13, K3: what is installed is corrected also while it is not known what is wanted.
 func TestInstallation_isKeptWhileItsSecretIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -37,7 +37,7 @@ func TestGitSync_twoRepositoriesPublishOneDefinition(t *testing.T) {
 	require.True(t, w.ExistsIn("", published, name))
 	assert.NotNil(t, published.GetVersion("1.0.0"))
 	assert.Nil(t, published.GetVersion("2.0.0"), "the first one's is left as it is")
-	assert.True(t, w.ExistsIn("", published, name+"-more"), "what nobody else publishes is delivered")
+	assert.True(t, w.ExistsIn("", published, name+"-more"), "what no other publishes is delivered")
 	hub.AwaitReady(w.World, first)
 
 	w.remove("web.yaml")

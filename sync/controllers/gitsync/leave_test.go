@@ -168,7 +168,7 @@ func TestGitSync_keepsWhatItDeliveredToItsOwnCluster(t *testing.T) {
 	assert.Equal(t, before.UID, after.UID)
 }
 
-// C38: what runs in a cluster that is abandoned stays, whoever is to let it go first.
+// C38: what runs in a cluster that is abandoned stays, whichever controller leaves it first.
 func TestGitSync_leavesAnAbandonedClusterAsItIs(t *testing.T) {
 	cases := map[string]struct {
 		onDelete v1alpha1.DeletePolicy

@@ -104,7 +104,7 @@ func TestGitSync_oneBadManifestHoldsUpNoRemoval(t *testing.T) {
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "c"), "the file may describe it")
 }
 
-// C41: without the inventory nobody knows what to delete.
+// C41: without the inventory it is not known what to delete.
 func TestGitSync_doesNothingWithoutItsInventory(t *testing.T) {
 	w := newWorld(t)
 	w.commit(map[string]string{"a.yaml": configMap("a", "x")})

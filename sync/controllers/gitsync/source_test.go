@@ -213,7 +213,7 @@ func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 	w.deleteConfigMap("a")
 	third := hub.Start(t, c, setup)
 	t.Cleanup(third.Stop)
-	hub.Await(w.World, gs, "nothing tells that nobody puts it right", func(gs *v1alpha1.GitSync) bool {
+	hub.Await(w.World, gs, "nothing says that it is not corrected", func(gs *v1alpha1.GitSync) bool {
 		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "drift correction is paused")
 	})
 	assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(gs, v1alpha1.ReadyCondition))

@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // newOwnWorld returns a world on a hub where nothing runs before start: no process of another
-// test, and nobody who collects what is owned by what is gone.
+// test, and no garbage collector.
 func newOwnWorld(t *testing.T) *world {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "own", Audit: true, NoControllers: true, CRDs: []string{crds}})
@@ -156,8 +156,8 @@ func application(name string, templates ...v1alpha1.ResourceTemplate) *v1alpha1.
 	}
 }
 
-// submit creates an application. At the end of the test its resources are let go: nobody
-// else does.
+// submit creates an application. At the end of the test its resources are released: no controller
+// does.
 func (w *world) submit(app *v1alpha1.KubernetesApplication) *v1alpha1.KubernetesApplication {
 	w.T.Helper()
 	w.Create(app)

@@ -47,7 +47,7 @@ func (u *user) hold() held {
 			h.lost <- struct{}{}
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		_ = json.NewEncoder(w).Encode(review) // whoever does not wait any more does not read it
+		_ = json.NewEncoder(w).Encode(review) // a client that does not wait any more does not read it
 	}))
 	u.T.Cleanup(func() { h.letGo(); server.Close() })
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

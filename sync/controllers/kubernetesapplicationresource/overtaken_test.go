@@ -121,7 +121,7 @@ func TestOvertaken_byAJobThatDeclares(t *testing.T) {
 	require.Len(t, kar.Status.Inventory.Entries, 2)
 }
 
-// A Secret that is gone, or may not leave the hub any more, before anybody knows that the object is
+// A Secret that is gone, or may not leave the hub any more, before it is known that the object is
 // in the cluster: it is, and is kept as it is templated.
 func TestOvertaken_bySecrets(t *testing.T) {
 	cases := map[string]struct {

@@ -38,7 +38,7 @@ func controlled(kar *v1alpha1.KubernetesApplicationResource, app *v1alpha1.Kuber
 	return kar
 }
 
-// W53: the object and the copies of its Secrets go with the resource, whoever deleted it while
+// W53: the object and the copies of its Secrets go with the resource, no matter who deleted it while
 // the application is there.
 func TestRemove_takesEverythingAway(t *testing.T) {
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestRemove_takesEverythingAway(t *testing.T) {
 	assert.False(t, w.berlin.Exists(&corev1.Secret{}, "web-mysql"))
 }
 
-// W53: what somebody else took over is left alone.
+// W53: what another owner took over is left alone.
 func TestRemove_onlyWhatIsOurs(t *testing.T) {
 	w := newWorld(t)
 	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"))))
@@ -139,7 +139,7 @@ func TestRemove_ownerMissing(t *testing.T) {
 
 	hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) { k.OwnerReferences = nil })
 	w.AwaitGone(kar, "web")
-	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"), "somebody has said what is meant")
+	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"), "a user has said what is meant")
 }
 
 // C13, C40: the application was made anew, as by a restore of the hub. Its resource of that

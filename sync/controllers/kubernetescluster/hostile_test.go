@@ -262,7 +262,7 @@ func TestKubernetesCluster_provedClaimLeavesTheIncumbent(t *testing.T) {
 	h.goesOn("b-berlin", h.engaged("b-berlin"))
 }
 
-// C45: whoever lacks the rights for a proof is told which, and is known as soon as they are there.
+// C45: a user who lacks the rights for a proof is told which, and is known as soon as they are there.
 func TestKubernetesCluster_claimWithoutRights(t *testing.T) {
 	h := newHub(t, options{})
 	limited, err := userCluster(t).AddUser(h.ns)

@@ -69,7 +69,7 @@ func (h *hub) left(gs *v1alpha1.GitSync) {
 }
 
 // C38: with onDelete Wait a KubernetesCluster stays until no installation is left; then our
-// copies go, and nobody else's.
+// copies go, and no others.
 func TestKubernetesCluster_waitsForInstallations(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("eu-1", userCluster(t).Kubeconfig())

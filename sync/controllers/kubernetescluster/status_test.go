@@ -235,7 +235,7 @@ func TestKubernetesCluster_isPaused(t *testing.T) {
 	kc := h.until("eu-1", reason(v1alpha1.SuspendedReason), "it is paused")
 	<-c.Context().Done()
 	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ReadyCondition).Status)
-	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status, "nobody asks it")
+	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status, "it is not asked")
 	assert.NotEmpty(t, kc.Status.UID)
 	_, err = h.registry.Get(h.key("eu-1"))
 	assert.EqualError(t, err, "cluster "+h.ns+"/eu-1 is not connected: its KubernetesCluster is paused")

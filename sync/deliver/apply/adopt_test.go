@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// C66: an owner that adopts takes over what nobody holds, and nothing else.
+// C66: an owner that adopts takes over what has no owner, and nothing else.
 func TestAdopt(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

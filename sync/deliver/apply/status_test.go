@@ -155,7 +155,7 @@ func TestStatus_ofWhatIsRefused(t *testing.T) {
 	f.awaitStatus(first.Inventory[0], jsonEq(`{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}`))
 }
 
-// W19, C37: where nobody may watch, the status comes with each apply.
+// W19, C37: where a watch is not allowed, the status comes with each apply.
 func TestStatus_withoutAWatch(t *testing.T) {
 	f := statusFixtureOf(newRestricted(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch"}}))
 	service := parse(t, serviceText)

@@ -178,7 +178,7 @@ func TestDelivery_putsDriftRight(t *testing.T) {
 	})
 }
 
-// Whoever changes an object again and again is answered ever more seldom, and it is said so.
+// An object that others change again and again is corrected ever more seldom, and that is reported.
 func TestDelivery_putsOffWhatIsContested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, 0)

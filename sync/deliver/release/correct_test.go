@@ -168,7 +168,7 @@ func TestCorrect_putsBackWhatIsMissingWhileAnUpgradeFails(t *testing.T) {
 	assert.Equal(t, []string{"1 deployed", "2 failed"}, w.revisions("web"))
 }
 
-// C35: nothing is put back by a record that somebody altered.
+// C35: nothing is put back by a record that a user altered.
 func TestCorrect_putsNothingBackByAnAlteredRecord(t *testing.T) {
 	for _, revision := range []int{1, 2} {
 		w := newWorld(t)

@@ -117,7 +117,7 @@ func TestRender_bombsAreRefused(t *testing.T) {
 	}
 }
 
-// Bundles of CustomResourceDefinitions are the largest files that anybody commits.
+// Bundles of CustomResourceDefinitions are the largest files that users commit.
 func TestRender_largeBundleIsNoBomb(t *testing.T) {
 	var crd strings.Builder
 	crd.WriteString(head + "spec:\n")

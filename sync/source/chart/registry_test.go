@@ -294,7 +294,7 @@ func TestGet_registryNamesAMillionLayers(t *testing.T) {
 	assert.ErrorContains(t, err, "more than 10000 values")
 }
 
-// K18, K44: to know the digest of somebody's private chart is not to have it.
+// K18, K44: to know the digest of another's private chart is not to have it.
 func TestGet_registryNamesWhatOnlyOthersHold(t *testing.T) {
 	data := chartArchive(t, "web", "1.0.0")
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(data))

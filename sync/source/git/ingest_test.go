@@ -79,7 +79,7 @@ func TestScan_refusesBeforeItUnpacks(t *testing.T) {
 	assert.EqualValues(t, 2, found.objects)
 }
 
-// One repository that is too large, or that nobody waits for any more, holds up no other.
+// One repository that is too large, or that is not waited for any more, holds up no other.
 func TestIngest_refusesWithoutItsTurn(t *testing.T) {
 	g, err := createGeneration(t.TempDir(), 1)
 	require.NoError(t, err)

@@ -136,7 +136,7 @@ func outcome(cmd *exec.Cmd, err error) error {
 	return utilexec.CodeExitError{Err: err, Code: code}
 }
 
-// lossy writes until that fails, and then drops everything: a command does not end because nobody reads
+// lossy writes until that fails, and then drops everything: a command does not end because no client reads
 // what it says.
 type lossy struct {
 	w      io.Writer

@@ -32,7 +32,7 @@ type Image struct {
 	Packages []string
 	// Files are added to it, by their absolute paths.
 	Files map[string]string
-	// Folders are added to it, writable for everybody.
+	// Folders are added to it, writable for every user.
 	Folders []string
 }
 

@@ -210,7 +210,7 @@ func TestKind_movesToAnotherVersion(t *testing.T) {
 	before := w.Get(d.ref("one"))
 
 	d.serve("v1", false)
-	// Whoever reads an object is told before the watch is.
+	// A reader of an object sees the change before the watch does.
 	require.Eventually(t, func() bool {
 		_, err := d.gadgets("v1").Get(t.Context(), "one", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)

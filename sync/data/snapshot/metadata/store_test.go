@@ -37,7 +37,7 @@ func TestStore_keepsWhatWasSaved(t *testing.T) {
 	}
 }
 
-// C21: Secrets of a size that API servers accept, which nobody changes by accident.
+// C21: Secrets of a size that API servers accept, which no user changes by accident.
 func TestStore_writesImmutableSecrets(t *testing.T) {
 	w := newWorld(t)
 	handle := w.save(uid, object, noise(1))
