@@ -215,7 +215,7 @@ func handshake(ctx context.Context, address string, bundle []byte) error {
 	return conn.Close()
 }
 
-// registered is the bundle that API servers are told to believe.
+// registered is the bundle that API servers are configured to trust.
 func registered(ctx context.Context, admin client.Client) ([]byte, error) {
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := admin.Get(ctx, client.ObjectKey{Name: registration.ConfigurationName}, validating); err != nil {

@@ -263,7 +263,7 @@ func awaitRootCA(t *testing.T, admin client.Client, namespace string) {
 	}, patience, often)
 }
 
-// C50: an update that leaves labels and annotations alone is not asked about, once it is said
+// C50: an update that leaves labels and annotations alone is not sent, once it is said
 // whose the object is.
 func TestInjection_isAskedWhereItMayMatter(t *testing.T) {
 	_, admin, _, ns := blogAndShop(t)

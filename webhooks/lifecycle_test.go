@@ -81,7 +81,7 @@ func TestServer_registersItself(t *testing.T) {
 	require.Eventually(t, func() bool { return breakTheRules(t, admin, ns) == nil }, patience, 10*time.Millisecond, "the webhook is not called any more")
 }
 
-// assertRepaired: what is not as it should be is put right.
+// assertRepaired: what is not as it should be is corrected.
 func assertRepaired(t *testing.T, admin client.Client, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
 	broken := validating.DeepCopy()

@@ -33,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // net/http tells of every client that does not believe it
+	log.SetOutput(io.Discard) // net/http logs every client that does not trust it
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	env.Main(m)

@@ -218,7 +218,7 @@ func TestAdopt_kinds(t *testing.T) {
 	}
 }
 
-// A40: who has rights in one namespace can adopt there; kinds that may not be listed are told.
+// A40: who has rights in one namespace can adopt there; kinds that may not be listed are reported.
 // What fails for one object is done by running the command again.
 func TestAdopt_withRightsInOneNamespace(t *testing.T) {
 	cluster := user(t)

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// Work that is told to end because its cluster is left can still record there how it ended, and is
+// Work that is cancelled because its cluster is left can still record there how it ended, and is
 // not met by what begins with the next credentials (P9, C38).
 func TestCluster_Hold_keepsTheConnections(t *testing.T) {
 	another, err := user(t).AddUser("another", "system:masters")

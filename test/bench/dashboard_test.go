@@ -226,7 +226,7 @@ func dashboardFirstPage(b *testing.B, s *results) {
 	s.atMost("rss", d.peak(b), "MiB", maxDashboard)
 }
 
-// dashboardChange measures when those who look at 1,000 open pages are told of a change.
+// dashboardChange measures when 1,000 open pages are notified of a change.
 func dashboardChange(b *testing.B, s *results) {
 	d := startDashboard(b)
 	d.awaitRead(b, d.viewer(b))
@@ -258,7 +258,7 @@ func dashboardChange(b *testing.B, s *results) {
 	s.atMost("rss", d.peak(b), "MiB", maxDashboard)
 }
 
-// listen opens the stream of a page, and tells when it is told of a change. It returns when the stream is connected.
+// listen opens the stream of a page, and reports when it is notified of a change. It returns when the stream is connected.
 func (d *dashboard) listen(b *testing.B, client *http.Client, user string, told chan<- time.Time) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

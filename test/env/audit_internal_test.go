@@ -35,7 +35,7 @@ func names(requests []Request) []string {
 	return list
 }
 
-// What a test is told of must neither depend on how fast the API server writes its log
+// What a test is notified of must neither depend on how fast the API server writes its log
 // nor on what other tests do at the same time.
 func TestAuditLog_orderOfLines(t *testing.T) {
 	const received, ended, started = "RequestReceived ", "ResponseComplete ", "ResponseStarted "

@@ -104,7 +104,7 @@ func TestChart_webhookWhereAPIServersReachIt(t *testing.T) {
 }
 
 // What enforces rules of a platform on webhooks of others, as on AKS, leaves ours alone: the controller that fills
-// them would put right what it adds, again and again.
+// them would correct what it adds, again and again.
 func TestChart_configurationsAreLeftAlone(t *testing.T) {
 	objects, err := renderWaybill(t, nil)
 	require.NoError(t, err)

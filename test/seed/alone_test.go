@@ -74,7 +74,7 @@ func TestSeed_thatIsDownHoldsWhatItUses(t *testing.T) {
 	awaitGone(t, f.user, &v1alpha1.ApplicationDefinition{}, named(name))
 }
 
-// K29, K33: a seed that is let go loses the copies once nothing uses them, or keeps them as its own; and gets
+// K29, K33: a seed that is removed loses the copies once nothing uses them, or keeps them as its own; and gets
 // all of them when it comes back.
 func TestSeed_leavesAndComesBack(t *testing.T) {
 	const name, own = "coming", "own"

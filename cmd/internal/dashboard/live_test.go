@@ -48,7 +48,7 @@ func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
 	return found, cancel
 }
 
-// K68: a page is told when what it shows has changed, and only then.
+// K68: a page is notified when what it shows has changed, and only then.
 func TestLive_tellsWhatHasChanged(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -120,7 +120,7 @@ func TestFeed_isBounded(t *testing.T) {
 	require.ErrorIs(t, err, errTooMany)
 }
 
-// What changes between a page and its stream is told at once, also by a process that has begun since.
+// What changes between a page and its stream is notified at once, also by a process that has begun since.
 func TestFeed_catchesUp(t *testing.T) {
 	f := newFeed()
 	seen := f.now()

@@ -47,7 +47,7 @@ func (s *server) watch(context.Context, metav1.ListOptions) (watch.Interface, er
 	return s.watching, nil
 }
 
-// observed is the source of a reflector, and what it told.
+// observed is the source of a reflector, and what it reported.
 type observed struct {
 	*server
 	source *cache.ListWatch

@@ -137,7 +137,7 @@ func TestPool_learnsFirst(t *testing.T) {
 	})
 }
 
-// The owner of a key is told what is new, and only that.
+// The owner of a key is notified of what is new, and only of that.
 func TestPool_tellsWhatHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, value, failure := 0, []string{"held"}, error(nil)

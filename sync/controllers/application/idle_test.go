@@ -114,7 +114,7 @@ func TestIdle_gathersWhatComesAtOnce(t *testing.T) {
 }
 
 // A97: the larger a status is, the less often it is written: of an object that comes and goes
-// all the time, one of 200 KB tells every two seconds.
+// all the time, one of 200 KB is written every two seconds.
 func TestIdle_largeStatusIsWrittenSeldom(t *testing.T) {
 	w := newAgentWorld(t, right("", "configmaps"))
 	const objects = 320 // of about 640 bytes each in the status

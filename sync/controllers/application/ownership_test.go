@@ -166,7 +166,7 @@ func TestOwnership_ofApplicationMadeAnew(t *testing.T) {
 	hub.AwaitReady(w.World, second)
 }
 
-// A70, A65: objects that are deleted and made anew with another UID are owned anew.
+// A70, A65: objects that are deleted and recreated with another UID are owned again.
 func TestOwnership_ofObjectMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	app := shop(named("ConfigMap", "settings"))

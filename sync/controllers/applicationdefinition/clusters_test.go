@@ -116,7 +116,7 @@ func TestCopies_whileAway(t *testing.T) {
 	until(t, other, "changed", func(d *v1alpha1.ApplicationDefinition) bool { return d.Spec.Description == "new" })
 }
 
-// A cluster that is being let go, or is paused, is left alone.
+// A cluster that is being removed, or is paused, is left alone.
 func TestCopies_clusterThatGoes(t *testing.T) {
 	s := newSuite(t)
 	kc := s.engage("eu-1", shared(t, "user").RESTConfig(), nil)

@@ -75,7 +75,7 @@ func TestInstallation_runsNoHooksThatOthersWrote(t *testing.T) {
 	w.assertNotApplied("Helm's record of revision 1 of release " + w.Namespace + "/web is not as Waybill noted it: its delete hooks were not run")
 }
 
-// K3, C53: what is put right is put right by the chart.
+// K3, C53: what is corrected is corrected by the chart.
 func TestInstallation_makesAnAlteredReleaseAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,7 +98,7 @@ func TestInstallation_makesAnAlteredReleaseAnew(t *testing.T) {
 }
 
 // K47: what is not healthy is not exchanged for what others wrote. That the upgrade did not start
-// from it was told already; the event counts.
+// from it was reported already; the event counts.
 func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -100,7 +100,7 @@ func TestRetryDue(t *testing.T) {
 	}
 }
 
-// K3: what a correction could not put right is not known to be changed any more, so all is compared.
+// K3: what a correction could not correct is not known to be changed any more, so all is compared.
 func TestCorrectionDue_comparesAllAfterAFailure(t *testing.T) {
 	x := &session{acted: true}
 	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, now: time.Now(), session: x}

@@ -56,7 +56,7 @@ func TestAwaitSnapshot_hasADeadline(t *testing.T) {
 	}
 }
 
-// Who waits for something is woken by that, until it waits no more or for something else.
+// What waits for an object is enqueued by that, until it waits no more or for something else.
 func TestWaits_wakeWhoWaits(t *testing.T) {
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	db, anyOf, snapshot := awaited{installation: types.NamespacedName{Name: "db"}}, awaited{definition: "db"}, awaited{snapshot: types.NamespacedName{Name: "db"}}

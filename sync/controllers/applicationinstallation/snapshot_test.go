@@ -147,7 +147,7 @@ func TestInstallation_isNotUpgradedWithoutARequiredSnapshot(t *testing.T) {
 	w.awaitVersion(inst, "1.1.0")
 }
 
-// A snapshot that is only tried stops nothing, and who looks is told that there is none.
+// A snapshot that is only tried stops nothing, and users see that there is none.
 func TestInstallation_isUpgradedWithoutASnapshotThatFails(t *testing.T) {
 	t.Parallel()
 	for reason, c := range map[string]struct {

@@ -63,7 +63,7 @@ func TestInstallation_announcesAnUpgradeWithItsIntent(t *testing.T) {
 	w.awaitVersion(inst, "1.1.0")
 }
 
-// K3: what was edited is put right by an upgrade, also where that is not done otherwise.
+// K3: what was edited is corrected by an upgrade, also where that is not done otherwise.
 func TestInstallation_upgradePutsRightWhatWasEdited(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)

@@ -17,7 +17,7 @@ func definition(name, version string) string {
 }
 
 // C27: of two repositories that publish one definition, the first one has it. The second one names the owner and
-// delivers everything else; it has the definition as soon as the first one lets go of it.
+// delivers everything else; it has the definition as soon as the first one releases it.
 func TestGitSync_twoRepositoriesPublishOneDefinition(t *testing.T) {
 	w := newWorld(t)
 	name := w.Namespace + "-web"

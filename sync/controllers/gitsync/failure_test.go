@@ -76,7 +76,7 @@ func TestGitSync_duplicatesAreFoundOnceNamespacesAreKnown(t *testing.T) {
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "a"))
 }
 
-// P12: what a broken file held before is not known, so it is not taken for removed.
+// P12: what a broken file held before is not known, so it is not considered removed.
 func TestGitSync_brokenFileRemovesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.commit(map[string]string{"a.yaml": configMap("a", "x"), "b.yaml": configMap("b", "x")})

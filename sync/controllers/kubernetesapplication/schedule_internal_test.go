@@ -121,7 +121,7 @@ func TestSchedule_seesAChoiceOfSomebodyElse(t *testing.T) {
 	assert.Equal(t, 1, woken.Len())
 }
 
-// newQueue returns a queue that applications are woken into.
+// newQueue returns a queue that applications are enqueued into.
 func newQueue(t *testing.T, r *Reconciler) queue {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())

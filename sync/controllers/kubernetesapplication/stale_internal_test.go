@@ -143,7 +143,7 @@ func TestUpdate_thatIsRefusedPassesTheRequestOn(t *testing.T) {
 	assert.Equal(t, "noon", app.Status.LastHandledReconcileAt)
 }
 
-// W48, C40: the resources of an application that was made anew are not those of an earlier one,
+// W48, C40: the resources of an application that was recreated are not those of an earlier one,
 // though the cache of applications still shows that one.
 func TestReconcile_leavesTheResourcesOfItsSuccessor(t *testing.T) {
 	cases := map[string]struct {

@@ -162,7 +162,7 @@ func (w *world) submit(app *v1alpha1.KubernetesApplication) *v1alpha1.Kubernetes
 	w.T.Helper()
 	w.Create(app)
 	w.T.Cleanup(func() {
-		_ = w.Client.Delete(context.Background(), app) // else they are made anew
+		_ = w.Client.Delete(context.Background(), app) // else they are recreated
 		_ = w.Client.DeleteAllOf(context.Background(), &v1alpha1.KubernetesApplicationResource{}, client.InNamespace(w.Namespace))
 		left := w.resources(context.Background())
 		_ = each(left, func(kar *v1alpha1.KubernetesApplicationResource) error {

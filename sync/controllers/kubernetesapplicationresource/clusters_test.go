@@ -24,7 +24,7 @@ func in(kar *v1alpha1.KubernetesApplicationResource, cluster string) *v1alpha1.K
 }
 
 // A cluster that dies holds up no other, before, during and after submission; what it holds is
-// put right when it is back.
+// corrected when it is back.
 func TestClusters_deadOneHoldsUpNoOther(t *testing.T) {
 	for name, die := range map[string]func(*env.Gate) error{
 		"RefusesConnections":     func(g *env.Gate) error { g.Shut(); return nil },

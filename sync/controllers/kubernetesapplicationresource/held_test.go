@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// held is a webhook of a user cluster that answers to no update of a Service before it is let go.
+// held is a webhook of a user cluster that answers to no update of a Service before it is released.
 type held struct {
 	// entered has a word for each update that arrived, and lost for each that was not waited for.
 	entered, lost chan struct{}

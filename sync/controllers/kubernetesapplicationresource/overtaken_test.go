@@ -16,8 +16,8 @@ import (
 )
 
 // stops holds up a process where a test wants it: a job that is about to declare what it will
-// apply, and a pass that is about to read Secrets. Each is held once it is armed, tells so, and goes
-// on when it is let go.
+// apply, and a pass that is about to read Secrets. Each is held once it is armed, reports that, and goes
+// on when it is released.
 type stops struct {
 	client.Client
 	declare, read *stop

@@ -49,7 +49,7 @@ func (u *user) grant(name, role string, verbs ...string) {
 	})
 }
 
-// C11: what may not be deleted is said, and tried again: no event tells that it may be by now.
+// C11: what may not be deleted is said, and tried again: no event reports that it may be by now.
 func TestRights_deletionGrantedLater(t *testing.T) {
 	w := newWorld(t)
 	name := w.restrict(w.berlin)

@@ -159,7 +159,7 @@ func TestProvided_foreignInstallation(t *testing.T) {
 	h.until("eu-1", isProvided, "the name is free")
 }
 
-// C38: a cluster that is let go keeps nothing that only Waybill may delete.
+// C38: a cluster that is removed keeps nothing that only Waybill may delete.
 func TestProvided_enforcedGoesWithTheCluster(t *testing.T) {
 	h := newProvider(t)
 	d := h.define("web", enforced)

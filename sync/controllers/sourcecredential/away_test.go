@@ -76,7 +76,7 @@ func TestSeed_afterARestart(t *testing.T) {
 	assert.Equal(t, "theirs", password(find(t, s.seed, s.system, "forged")), "its mark names another Secret")
 }
 
-// A seed that is paused, or let go, is left alone: who lets it go deletes the copies.
+// A seed that is paused, or removed, is left alone: the controller that removes it deletes the copies.
 func TestSeed_thatGoes(t *testing.T) {
 	s := newSuite(t)
 	seed := s.newSeed("seed")

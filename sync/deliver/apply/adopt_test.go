@@ -70,7 +70,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Who asks to adopt is not told to ask.
+// An owner that asks to adopt is not advised to ask.
 func TestAdopt_hintWhereItIsAsked(t *testing.T) {
 	f := newFixture(t)
 	request := f.request(nil, adopting(configMap(t, "settings", "first")))

@@ -96,7 +96,7 @@ func TestPrune_changesAllTheTime(t *testing.T) {
 	assert.Nil(t, f.live("configmaps", "busy"))
 }
 
-// An object that cannot be gone yet stays in the inventory, and its end is told.
+// An object that cannot be gone yet stays in the inventory, and its end is notified.
 func TestPrune_terminating(t *testing.T) {
 	f := newFixture(t)
 	held := configMap(t, "held", "one")

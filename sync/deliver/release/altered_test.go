@@ -344,7 +344,7 @@ func TestEnsure_adoptsNoLeftovers(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err))
 }
 
-// C54: nor is it taken for what it says it is where that cannot be proved: it is made once more.
+// C54: nor is it accepted as what it says it is where that cannot be proved: it is made once more.
 func TestEnsure_adoptsNothingThatItCannotProve(t *testing.T) {
 	random := `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {key: {{ randAlphaNum 20 }}}}`
 	for name, desired := range map[string]func(*world) release.Desired{

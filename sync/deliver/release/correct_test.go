@@ -184,7 +184,7 @@ func TestCorrect_putsNothingBackByAnAlteredRecord(t *testing.T) {
 	}
 }
 
-// K3, C53: an edit of the key of a list item is put right, too: merged with it, ours would be a second
+// K3, C53: an edit of the key of a list item is corrected, too: merged with it, ours would be a second
 // port of the same name.
 func TestCorrect_keyOfAListItem(t *testing.T) {
 	w := newWorld(t)

@@ -225,7 +225,7 @@ func TestGet_registryHoldsSomethingElse(t *testing.T) {
 	assert.Contains(t, err.Error(), "is not a Helm chart")
 }
 
-// scriptedRegistry answers what it is told to, where a real one would refuse to hold it.
+// scriptedRegistry answers what the test says, where a real one would refuse to hold it.
 type scriptedRegistry struct {
 	host     string
 	manifest string

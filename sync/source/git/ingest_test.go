@@ -52,7 +52,7 @@ func delta(result []byte) packed {
 	return o
 }
 
-// A pack tells the sizes of its objects before they need to be unpacked; what a server sends to keep
+// A pack states the sizes of its objects before they need to be unpacked; what a server sends to keep
 // us busy is refused by them.
 func TestScan_refusesBeforeItUnpacks(t *testing.T) {
 	limits := Limits{FileBytes: 1000, UnpackedBytes: 2500, Objects: 10}

@@ -121,7 +121,7 @@ func (c *command) send(s syscall.Signal) {
 	}
 }
 
-// outcome tells the exit codes that a shell knows.
+// outcome returns the exit codes that a shell knows.
 func outcome(cmd *exec.Cmd, err error) error {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil

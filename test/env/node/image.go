@@ -36,7 +36,7 @@ type Image struct {
 	Folders []string
 }
 
-// Build writes the image to dir and returns the file. A file that is there is taken for what an earlier
+// Build writes the image to dir and returns the file. A file that is there is assumed to be what an earlier
 // call has written. Packages are downloaded and unpacked, not installed.
 func (i Image) Build(ctx context.Context, dir string) (string, error) {
 	description, err := json.Marshal(i)

@@ -112,7 +112,7 @@ func (d *definition) ref(name string) tracker.Ref {
 	return tracker.Ref{GroupKind: d.kind(), NamespacedName: types.NamespacedName{Namespace: d.namespace, Name: name}}
 }
 
-// A63: a kind that was found cluster-scoped, and is defined anew as a namespaced one, is
+// A63: a kind that was found cluster-scoped, and is redefined as a namespaced one, is
 // noticed; and so is one that goes.
 func TestKind_changesItsScope(t *testing.T) {
 	w := newWorld(t)

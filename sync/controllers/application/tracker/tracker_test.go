@@ -206,7 +206,7 @@ func TestTracker_believesAnswers(t *testing.T) {
 	assert.Nil(t, w.Get(w.ref("one")))
 }
 
-// C7: cluster-scoped kinds are told, and not watched; so are kinds that are not served.
+// C7: cluster-scoped kinds are reported, and not watched; so are kinds that are not served.
 func TestTracker_kindsThatAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	namespaces, widgets := schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Group: "example.com", Kind: "Widget"}

@@ -18,7 +18,7 @@ func compiledOf(t *testing.T, b Bundle) *Schema {
 	return s
 }
 
-// People are told which values a chart knows, and what is secret of them.
+// Users see which values a chart knows, and what is secret of them.
 func TestFields(t *testing.T) {
 	s := compiledOf(t, Bundle{
 		Schema: json.RawMessage(`{
