@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// deputy is an object that acts for whoever writes it, and what that one must be allowed to.
+// deputy is an object that acts for the user who writes it, and what that user must be allowed to.
 type deputy struct {
 	reason string
 	object func(namespace string) client.Object
@@ -239,7 +239,7 @@ func protectedMap(namespace, name string) *corev1.ConfigMap {
 	}
 }
 
-// C35, C37, C38, C60: nobody gains rights through us: each user is one of RBAC's, with a certificate.
+// C35, C37, C38, C60: no user gains rights through us: each user is one of RBAC's, with a certificate.
 func TestAccess(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)

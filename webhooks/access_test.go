@@ -100,7 +100,7 @@ func TestAccess_isCheckedWhenTheSpecChanges(t *testing.T) {
 
 }
 
-// C35, C49: a spec is looked at for as long as there is somebody who acts on it, which is until
+// C35, C49: a spec is looked at for as long as a controller acts on it, which is until
 // the object is gone; nothing else of what is being deleted is.
 func TestAccess_isCheckedToTheEnd(t *testing.T) {
 	c := admission(t)

@@ -133,7 +133,7 @@ func TestApplication_limitsKindsToCome(t *testing.T) {
 	require.NoError(t, admin.Create(t.Context(), app), "of one group any number")
 }
 
-// A9: who needs whom in a circle is told when the circle closes, and when it is changed.
+// A9: which Applications need each other in a cycle is reported when the cycle closes, and when it is changed.
 func TestApplication_warnsOfCycles(t *testing.T) {
 	c := admission(t)
 	admin, warned := c.admin(t)

@@ -37,7 +37,7 @@ func TestDefinition_hasOneOwner(t *testing.T) {
 
 	owned(second)(def)
 	err := admin.Update(t.Context(), def)
-	require.True(t, apierrors.IsInvalid(err), "somebody else: %v", err)
+	require.True(t, apierrors.IsInvalid(err), "another user: %v", err)
 	assert.ErrorContains(t, err, first, "names the owner")
 
 	def.Annotations[v1alpha1.AdoptAnnotation] = "true"
@@ -68,7 +68,7 @@ func TestDefinition_versionInUseStays(t *testing.T) {
 	all := def.Spec.Versions
 
 	def.Spec.Versions = all[:1]
-	require.NoError(t, admin.Update(t.Context(), def), "nobody uses v1.1.0")
+	require.NoError(t, admin.Update(t.Context(), def), "v1.1.0 is not used")
 	def.Spec.Versions = all[1:]
 	err := admin.Update(t.Context(), def)
 	require.True(t, apierrors.IsInvalid(err), "%v", err)

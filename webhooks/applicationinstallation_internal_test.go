@@ -34,7 +34,7 @@ func TestInstallation_isNotFilledWithoutAnAnswer(t *testing.T) {
 	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 }
 
-// C60: the account that all installations act as by a flag is asked about like any other.
+// C60: the account that all installations act as by a flag is checked like any other.
 func TestInstallation_actsAsTheAccountOfTheFlag(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

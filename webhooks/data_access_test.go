@@ -50,7 +50,7 @@ func TestData_snapshotsOfOthers(t *testing.T) {
 	created(t, admin, user, newRestore(own, other))
 }
 
-// C15, C24, C35, S73, S76: what cannot be restored, or not yet, is refused with what to do: nobody can
+// C15, C24, C35, S73, S76: what cannot be restored, or not yet, is refused with what to do: no user can
 // say yet which rights it takes.
 func TestData_snapshotsThatAreNotReady(t *testing.T) {
 	c := admission(t)
@@ -106,7 +106,7 @@ func TestData_snapshotsThatAreNotReady(t *testing.T) {
 	}
 }
 
-// C35: a content whose kinds nobody has noted, or too many, takes every right in the namespace.
+// C35: a content whose kinds were not noted, or too many, takes every right in the namespace.
 func TestData_kindsThatNobodyKnows(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)
@@ -195,7 +195,7 @@ func TestData_bindingWhatAnAdministratorHasNamed(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(c.with(t, ns).Create(t.Context(), renamed)), "another of the namespace")
 }
 
-// C22, C35, C64: who decides on a rollback has the rights that the decision takes, whoever made it.
+// C22, C35, C64: who decides on a rollback has the rights that the decision takes, no matter who created it.
 func TestData_decisionsOnRollbacks(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // C35: the snapshot that rights were checked for is the one that is restored: who replaces it does not
-// decide what a restore of somebody else creates.
+// decide what a restore of another user creates.
 func TestData_theSourceIsPinned(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)

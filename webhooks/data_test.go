@@ -35,7 +35,7 @@ func TestData_admissionRefuses(t *testing.T) {
 	}
 }
 
-// C19, S8, S35: there is one default class of a kind, or whoever makes a second is told.
+// C19, S8, S35: there is one default class of a kind, or the user who creates a second is warned.
 func TestData_defaultClasses(t *testing.T) {
 	c := admission(t)
 	admin, warned := c.admin(t)

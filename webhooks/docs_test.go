@@ -79,7 +79,7 @@ func assertAccepted(t *testing.T, files map[string][]string) {
 	}
 }
 
-// A60, A61: what a health check must and must not do nobody can check for its author; so the
+// A60, A61: what a health check must and must not do cannot be checked for its author; so the
 // page of the kind says it.
 func TestDocs_sayWhatAHealthCheckPromises(t *testing.T) {
 	content, err := os.ReadFile("../api/docs/application.md")

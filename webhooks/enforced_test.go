@@ -58,7 +58,7 @@ func TestEnforced_isTheDriversOwn(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "the name of the field manager is no right: %v", err)
 	changed = inst.DeepCopy()
 	changed.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
-	require.NoError(t, user.Update(t.Context(), changed), "what decides nothing is everybody's")
+	require.NoError(t, user.Update(t.Context(), changed), "what decides nothing is open to all users")
 
 	driver := c.user(t, "", write, rule(v1alpha1.Group, []string{"applicationdefinitions"}, "install", "enforce"))
 	changed.Spec.ApplicationRef.Version = "v1.1.0"
@@ -96,7 +96,7 @@ func TestEnforced_goesWithItsNamespace(t *testing.T) {
 		collector, _ := newClient(t, config, c.mapper(t))
 		err = collector.Delete(t.Context(), inst)
 		if group == "system:serviceaccounts" {
-			require.True(t, apierrors.IsForbidden(err), "anybody else: %v", err)
+			require.True(t, apierrors.IsForbidden(err), "any other user: %v", err)
 			continue
 		}
 		require.NoError(t, err, "a controller of Kubernetes")

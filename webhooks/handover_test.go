@@ -78,7 +78,7 @@ func TestServers_handOver(t *testing.T) {
 		err := second.ready(t.Context())
 		return err != nil && handshake(t.Context(), second.url, nil) == nil
 	},
-		patience, 10*time.Millisecond, "it serves, and is not ready: nobody would ask it")
+		patience, 10*time.Millisecond, "it serves, and is not ready: no API server would ask it")
 
 	write := writes(admin, c.Namespace(t))
 	require.NoError(t, write(t.Context()), "the first request to a new API server takes long")
@@ -197,7 +197,7 @@ func awaitSigned(t *testing.T, replicas []string, authority string) {
 	}
 }
 
-// handshake dials the server; without a bundle it believes anybody.
+// handshake dials the server; without a bundle it trusts any server.
 func handshake(ctx context.Context, address string, bundle []byte) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -215,7 +215,7 @@ func handshake(ctx context.Context, address string, bundle []byte) error {
 	return conn.Close()
 }
 
-// registered is the bundle that API servers are told to believe.
+// registered is the bundle that API servers are configured to trust.
 func registered(ctx context.Context, admin client.Client) ([]byte, error) {
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := admin.Get(ctx, client.ObjectKey{Name: registration.ConfigurationName}, validating); err != nil {

@@ -110,7 +110,7 @@ func TestInjectionRules_followApplications(t *testing.T) {
 	awaitRules(t, admin)
 }
 
-// C32, C49, C51: every default is written out, nobody waits long, and only objects are asked about.
+// C32, C49, C51: every default is written out, no request waits long, and only objects are sent.
 func TestInjectionRules_ignoreFailures(t *testing.T) {
 	c, admin := injecting(t, func(o *webhooks.Options) { o.Registration.InjectionTimeout = 0 }) // the default
 	ns := c.Namespace(t)
@@ -239,7 +239,7 @@ func TestInjectionRules_surviveAHandOver(t *testing.T) {
 	}
 }
 
-// C32, P2: nobody is kept from writing when there is nobody to answer.
+// C32, P2: no user is kept from writing when no server is there to answer.
 func TestInjection_thatIsGone(t *testing.T) {
 	c := lifecycle(t)
 	admin, _ := c.admin(t)

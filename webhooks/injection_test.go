@@ -189,7 +189,7 @@ func TestInjection_followsUpdates(t *testing.T) {
 	}
 }
 
-// P10: whoever applies the same again writes nothing, and takes nothing of ours away.
+// P10: a user who applies the same again writes nothing, and takes nothing of ours away.
 func TestInjection_leavesAppliersAlone(t *testing.T) {
 	c, admin, _, ns := blogAndShop(t)
 	manifest := `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: ` + ns + `, labels: {app: blog}, annotations: {x: "%d"}}}`
@@ -263,7 +263,7 @@ func awaitRootCA(t *testing.T, admin client.Client, namespace string) {
 	}, patience, often)
 }
 
-// C50: an update that leaves labels and annotations alone is not asked about, once it is said
+// C50: an update that leaves labels and annotations alone is not sent, once it is said
 // whose the object is.
 func TestInjection_isAskedWhereItMayMatter(t *testing.T) {
 	_, admin, _, ns := blogAndShop(t)
@@ -277,10 +277,10 @@ func TestInjection_isAskedWhereItMayMatter(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "secret", Labels: map[string]string{"app": "blog"}}}
 	assert.InDelta(t, 1, asked(func() error { return admin.Create(t.Context(), mine) }), 0)
 	assert.InDelta(t, 1, asked(func() error { return admin.Create(t.Context(), nobodys) }), 0)
-	assert.InDelta(t, 0, asked(func() error { return admin.Create(t.Context(), secret) }), 0, "nobody lists Secrets")
+	assert.InDelta(t, 0, asked(func() error { return admin.Create(t.Context(), secret) }), 0, "Secrets are not listed")
 	mine.Data, nobodys.Data = map[string]string{"a": "b"}, map[string]string{"a": "b"}
 	assert.InDelta(t, 0, asked(func() error { return admin.Update(t.Context(), mine) }), 0)
-	assert.InDelta(t, 1, asked(func() error { return admin.Update(t.Context(), nobodys) }), 0, "it may be somebody's by now")
+	assert.InDelta(t, 1, asked(func() error { return admin.Update(t.Context(), nobodys) }), 0, "it may belong to an Application by now")
 	mine.Annotations["x"] = "y"
 	assert.InDelta(t, 1, asked(func() error { return admin.Update(t.Context(), mine) }), 0)
 	assert.InDelta(t, 0, asked(func() error { return admin.Delete(t.Context(), mine) }), 0)

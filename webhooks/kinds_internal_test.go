@@ -15,7 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// C50: however many kinds nobody knows, the API server is asked once in a while.
+// C50: however many kinds are unknown, the API server is asked once in a while.
 func TestKinds_believesAMiss(t *testing.T) {
 	server := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
 	server.Resources = []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{

@@ -19,7 +19,7 @@ func newObject(apiVersion, kind, name string) *unstructured.Unstructured {
 func newTemplate(object *unstructured.Unstructured) v1alpha1.ObjectTemplate {
 	template, err := v1alpha1.NewObjectTemplate(object)
 	if err != nil {
-		return v1alpha1.ObjectTemplate{} // refused by whoever gets it
+		return v1alpha1.ObjectTemplate{} // refused in every request
 	}
 	return template
 }

@@ -78,10 +78,10 @@ func TestServer_registersItself(t *testing.T) {
 	s.end(t)
 	err = admin.Get(t.Context(), client.ObjectKeyFromObject(validating), validating)
 	require.True(t, apierrors.IsNotFound(err), "it was asked to unregister: %v", err)
-	require.Eventually(t, func() bool { return breakTheRules(t, admin, ns) == nil }, patience, 10*time.Millisecond, "nobody is asked any more")
+	require.Eventually(t, func() bool { return breakTheRules(t, admin, ns) == nil }, patience, 10*time.Millisecond, "the webhook is not called any more")
 }
 
-// assertRepaired: what is not as it should be is put right.
+// assertRepaired: what is not as it should be is corrected.
 func assertRepaired(t *testing.T, admin client.Client, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
 	broken := validating.DeepCopy()
@@ -143,7 +143,7 @@ func TestServer_thatIsGone(t *testing.T) {
 		edited := app.DeepCopy()
 		edited.Spec.Selector.MatchLabels["app"] = "other"
 		return apierrors.IsInvalid(admin.Update(t.Context(), edited, client.DryRunAll))
-	}, patience, 10*time.Millisecond, "the schema keeps the selector, once nobody is asked")
+	}, patience, 10*time.Millisecond, "the schema keeps the selector, once the webhook is not called")
 }
 
 // withdraw deletes the configurations, as helm uninstall does.
@@ -176,7 +176,7 @@ func authority(t *testing.T, admin client.Client) string {
 	return string(secret.Data["ca.crt"])
 }
 
-// A cluster that does not know our kinds yet is waited for; until then nobody is told to ask.
+// A cluster that does not know our kinds yet is waited for; until then no configuration is registered.
 func TestServer_waitsForItsKinds(t *testing.T) {
 	c := env.Start(t, env.Options{Name: "kindless"})
 	s := serve(t, c.RESTConfig(), unregister)

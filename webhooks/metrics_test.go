@@ -60,7 +60,7 @@ func TestMetrics_countDecisions(t *testing.T) {
 	assert.Equal(t, timed+3, nowTimed)
 }
 
-// What a user wrote and nobody can decode is the user's fault, not that of something that does not
+// What a user wrote that cannot be decoded is the user's fault, not that of something that does not
 // answer. It is left to the schema, which comes next and refuses it.
 func TestMetrics_countWhatCannotBeDecodedAsNoFailure(t *testing.T) {
 	c := admission(t)

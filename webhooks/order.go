@@ -159,7 +159,7 @@ func needsUndo(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationD
 const dependentsPath = "dependents"
 
 // dependents registers the warnings for deletions of installations: no deletion fails without them, and
-// those by Kubernetes itself, such as with a namespace, are not asked about.
+// those by Kubernetes itself, such as with a namespace, are not sent to it.
 func dependents() registration.Hook {
 	return registration.Hook{
 		Resource: applicationInstallationResource, Path: validatePath(dependentsPath), Advises: true,

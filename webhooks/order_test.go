@@ -100,7 +100,7 @@ func TestDefinition_refusesACycle(t *testing.T) {
 	assert.ErrorContains(t, err, "the definition would require itself: "+operator.Name+" -> "+web.Name+" -> ")
 }
 
-// K9: what others depend on may be deleted, and who does is told which: those of other namespaces by their number.
+// K9: what others depend on may be deleted, and a warning names these: those of other namespaces by their number.
 func TestInstallation_warnsWhoDeletesWhatOthersNeed(t *testing.T) {
 	c := admission(t)
 	admin, warned := c.admin(t)

@@ -44,7 +44,7 @@ func TestInstallation_mustNotBeOrphaned(t *testing.T) {
 	}
 }
 
-// K52: an installation that had the policy before its definition forbade it can be changed, and who does is told.
+// K52: an installation that had the policy before its definition forbade it can be changed, with a warning.
 func TestInstallation_keepsAPolicyThatIsForbidden(t *testing.T) {
 	c := admission(t)
 	admin, told := c.admin(t)

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// C50: whether there is a right to a dry run may not be known. That there was none is told.
+// C50: whether there is a right to a dry run may not be known. That there was none is reported.
 func TestPodDryRun_withoutAnAnswer(t *testing.T) {
 	app := &v1alpha1.Application{}
 	app.Spec.HealthCheck = &v1alpha1.ApplicationHealthCheck{Template: runtime.RawExtension{

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// C60: what decides what is installed is changed by those who may install it, and by nobody else, however
-// they may edit the namespace; what changes nothing of it is everybody's.
+// C60: what decides what is installed is changed by those who may install it, and by no others, however
+// they may edit the namespace; what changes nothing of it is open to all.
 func TestProtectedValues_areChangedByInstallers(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)
@@ -68,7 +68,7 @@ func TestProtectedValues_areChangedByInstallers(t *testing.T) {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				obj := existing(tc.labels)
 				require.NoError(t, admin.Create(t.Context(), obj))
-				t.Cleanup(func() { require.NoError(t, tenant.Delete(afterwards(t), obj), "deletions are everybody's") })
+				t.Cleanup(func() { require.NoError(t, tenant.Delete(afterwards(t), obj), "deletions are open to all users") })
 				changed := obj.DeepCopyObject().(client.Object)
 				tc.change(changed)
 				err := tenant.Update(t.Context(), changed.DeepCopyObject().(client.Object))
@@ -86,7 +86,7 @@ func TestProtectedValues_areChangedByInstallers(t *testing.T) {
 	}
 }
 
-// C60: what is being deleted is read until it is gone, and its finalizers are nobody's business.
+// C60: what is being deleted is read until it is gone, and its finalizers are not checked.
 func TestProtectedValues_areGuardedToTheEnd(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)

@@ -86,7 +86,7 @@ func scheduled(templates ...v1alpha1.ResourceTemplate) *v1alpha1.KubernetesAppli
 	return app
 }
 
-// What was refused in time is told, and how many templates nothing is known of.
+// What was refused in time is reported, and how many templates nothing is known of.
 func TestRemoteDryRun_halfWay(t *testing.T) {
 	d := dryRun(t)
 	d.timeout = 5 * time.Second
@@ -98,7 +98,7 @@ func TestRemoteDryRun_halfWay(t *testing.T) {
 	}, []string(d.try(t.Context(), app, nil)))
 }
 
-// What says nothing of a template is no refusal, and is told once however many templates there are.
+// What says nothing of a template is no refusal, and is reported once however many templates there are.
 func TestRemoteDryRun_ofABrokenCluster(t *testing.T) {
 	d := dryRun(t)
 	d.known.Put(types.NamespacedName{Namespace: "team", Name: "berlin"}, halfDead(t))

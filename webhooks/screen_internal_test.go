@@ -140,7 +140,7 @@ func TestScreen_letsWhatIsLargeBeDeleted(t *testing.T) {
 	assert.True(t, got.Allowed, got.Result)
 }
 
-// Where there is no memory in time, the writer is told to try again.
+// Where there is no memory in time, the client is asked to retry.
 func TestScreen_tellsThatItIsBusy(t *testing.T) {
 	s := screenApplications(t, true)
 	release, err := s.decoded.Acquire(t.Context(), 1<<40)

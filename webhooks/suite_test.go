@@ -33,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // net/http tells of every client that does not believe it
+	log.SetOutput(io.Discard) // net/http logs every client that does not trust it
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	env.Main(m)
@@ -273,7 +273,7 @@ func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// write is what somebody needs to write objects of ours at all.
+// write is what a user needs to write objects of ours at all.
 func write(resource string) rbacv1.PolicyRule {
 	return rule(v1alpha1.Group, []string{resource}, "get", "create", "update", "patch", "delete")
 }

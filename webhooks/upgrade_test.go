@@ -85,14 +85,14 @@ func TestRegistrar_upgradeAddsAHookInTheEnd(t *testing.T) {
 	second.awaitReady(t)
 	third.awaitReady(t)
 	first.end(t)
-	require.Eventually(t, func() bool { return led() != 0 }, patience, often, "somebody leads")
+	require.Eventually(t, func() bool { return led() != 0 }, patience, often, "there is a leader")
 	assert.EqualValues(t, 7, led(), "the third one, which is of the old version")
 
 	third.end(t)
 	require.Eventually(t, func() bool {
 		_, validating := configurations(t, admin)
 		return len(validating.Webhooks) == len(newer.Validating)
-	}, patience, often, "nobody is left who would refuse it")
+	}, patience, often, "no other replica is left that would refuse it")
 	assert.EqualValues(t, 6, led())
 }
 

@@ -99,7 +99,7 @@ func TestValuesSchemas_memory(t *testing.T) {
 	assert.EqualValues(t, len(texts), stored.asked.Load(), "what is used stays")
 }
 
-// A schema that takes long to read keeps nobody waiting, and is there for whoever comes later.
+// A schema that takes long to read keeps no request waiting, and is there for later ones.
 func TestValuesSchemas_keepNobodyWaiting(t *testing.T) {
 	d, stored := published(t, `{"type": "object"}`)
 	stored.hold = make(chan struct{})

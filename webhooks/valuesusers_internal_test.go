@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever may write a ConfigMap has all installations of a namespace read: that takes the memory of one.
+// A user who may write a ConfigMap has all installations of a namespace read: that takes the memory of one.
 func TestValuesUsers_areReadOneByOne(t *testing.T) {
 	values := strings.Repeat("x", 1<<20)
 	item := func(i int) string {

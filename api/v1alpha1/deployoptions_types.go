@@ -70,7 +70,7 @@ const (
 	CRDSkip CRDPolicy = "Skip"
 )
 
-// DriftDetection defines what happens when someone else changes an object of a release.
+// DriftDetection defines what happens when another user or controller changes an object of a release.
 // +kubebuilder:validation:Enum=Enabled;Warn;Disabled
 type DriftDetection string
 
@@ -119,7 +119,7 @@ type HelmDeployOptions struct {
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit int32 `json:"historyLimit,omitempty"`
 
-	// DriftDetection defines what is done when someone else changes an object of the release.
+	// DriftDetection defines what is done when another user or controller changes an object of the release.
 	// Enabled corrects it; Warn reports it; Disabled ignores it. Default: Enabled.
 	// +optional
 	DriftDetection DriftDetection `json:"driftDetection,omitempty"`

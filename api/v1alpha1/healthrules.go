@@ -1,7 +1,7 @@
 package v1alpha1
 
 // HealthRulesConfigMap is the name of the ConfigMap in the system namespace in which an operator keeps
-// rules, in keys that end in `.yaml`, by which waybill-sync tells the health of kinds.
+// rules, in keys that end in `.yaml`, by which waybill-sync determines the health of kinds.
 const HealthRulesConfigMap = "waybill-health-rules"
 
 // InvalidHealthRulesReason is the reason of an event on the ConfigMap with rules of health: some of them

@@ -228,7 +228,7 @@ func FuzzValidateApplicationInstallation_valuesBlock(f *testing.F) {
 func TestValidateInstallationAccount(t *testing.T) {
 	def := &v1alpha1.ApplicationDefinition{}
 	inst := installation(nil)
-	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, ""), "nobody asks for one")
+	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, ""), "no account is requested")
 	def.Spec.RequireServiceAccount = true
 	assertErrors(t, field.ErrorList{field.Required(field.NewPath("spec", "serviceAccountName"), "")}, validation.ValidateInstallationAccount(inst, def, ""), "none is named")
 	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, "default"), "who runs Waybill names one")

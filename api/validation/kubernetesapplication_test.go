@@ -220,7 +220,7 @@ func TestKubernetesApplicationWarnings(t *testing.T) {
 }
 
 // W40: a resource template that gets another name is one that is removed and one that is added,
-// which whoever only wanted a nicer name does not expect.
+// which a user who only wanted a nicer name does not expect.
 func TestKubernetesApplicationWarnings_renamed(t *testing.T) {
 	was, is := template(t, configMap), template(t, configMap)
 	is.Metadata.Name = "frontend"

@@ -39,7 +39,7 @@ func TestProvidedVersion(t *testing.T) {
 	}
 }
 
-// K2: a definition that cannot be installed without anybody's choosing is refused when it says that it is to be.
+// K2: a definition that cannot be installed without a choice of a user is refused when it says that it is to be.
 func TestValidateApplicationDefinition_provided(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.ApplicationDefinition)

@@ -86,5 +86,5 @@ func TestProgram_isReadyWhereAnotherLeads(t *testing.T) {
 	start("second") // returns once it is ready
 	assert.Equal(t, leader, holder())
 	require.NoError(t, first.Stop(t.Context()))
-	require.Eventually(t, func() bool { return holder() != "" && holder() != leader }, limit, often, "nobody takes over")
+	require.Eventually(t, func() bool { return holder() != "" && holder() != leader }, limit, often, "no other replica takes over")
 }

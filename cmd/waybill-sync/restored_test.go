@@ -42,7 +42,7 @@ func TestProgram_endsWhereItsAPIServerWasRestored(t *testing.T) {
 		require.NoError(t, err)
 		require.Fail(t, "it goes on", program.Tail(log, 40))
 	}
-	require.Error(t, process.Err(), "whoever supervises it starts it again")
+	require.Error(t, process.Err(), "its supervisor restarts it")
 	log, err := process.Log()
 	require.NoError(t, err)
 	assert.Contains(t, log, "waybill-sync: restart to read everything again: the API server went back in time, from resource version ")
@@ -64,5 +64,5 @@ func assertReconciles(t *testing.T, cluster *env.Cluster, name string) {
 		}
 		observed, _, _ := unstructured.NestedInt64(app.Object, "status", "observedGeneration")
 		return observed == app.GetGeneration()
-	}, limit, often, "nobody reconciles %s", name)
+	}, limit, often, "%s is not reconciled", name)
 }

@@ -148,7 +148,7 @@ func flood(t *testing.T, n int, send func(int), normal poster) {
 			send(i)
 		})
 	}
-	assert.NoError(t, normal.create(t.Context(), application("normal", `{"a": "b"}`)), "somebody else is answered")
+	assert.NoError(t, normal.create(t.Context(), application("normal", `{"a": "b"}`)), "another user is answered")
 	group.Wait()
 }
 

@@ -34,7 +34,7 @@ func strict(t *testing.T, catalog string) {
 }
 
 // C60: what is shown is what would be installed: without an account, nothing is looked up, with the rights
-// of whoever asks either.
+// of the user who asks either.
 func TestRender_looksUpWhatTheInstallationMay(t *testing.T) {
 	cluster := user(t)
 	inst, _, catalog := chartInstallation(t, cluster, lookingUp)

@@ -34,7 +34,7 @@ func withAgent(t *testing.T) *env.Cluster {
 	return cluster
 }
 
-// far returns a kubeconfig of the cluster for somebody whose requests take a while.
+// far returns a kubeconfig of the cluster for a user whose requests take a while.
 func far(t *testing.T, cluster *env.Cluster) string {
 	t.Helper()
 	gate, err := env.NewGate(cluster.Address())
@@ -80,7 +80,7 @@ func TestAdopt_besideTheController(t *testing.T) {
 	}, limit, often)
 }
 
-// A90: the controller writes the Application's status while the user is asked. That is nobody's
+// A90: the controller writes the Application's status while the user is asked. That is no user's
 // change.
 func TestAdopt_whileTheStatusIsWritten(t *testing.T) {
 	cluster := user(t)

@@ -40,7 +40,7 @@ func adoptWhile(t *testing.T, kubeconfig, namespace string, happens func()) resu
 	return result{out: out.String(), errOut: errOut.String(), code: code}
 }
 
-// change edits a ConfigMap as somebody else.
+// change edits a ConfigMap as another user.
 func change(t *testing.T, c client.Client, namespace, name string, edit func(*corev1.ConfigMap)) {
 	t.Helper()
 	object := configMap(namespace, name)
@@ -49,7 +49,7 @@ func change(t *testing.T, c client.Client, namespace, name string, edit func(*co
 	require.NoError(t, c.Update(t.Context(), object))
 }
 
-// A90: what somebody else changed after the plan was shown is not overwritten.
+// A90: what another user changed after the plan was shown is not overwritten.
 func TestAdopt_overwritesNoChange(t *testing.T) {
 	cluster := user(t)
 	c, namespace := shop(t, cluster)
@@ -81,7 +81,7 @@ func TestAdopt_overwritesNoChange(t *testing.T) {
 	assert.Contains(t, managers, cli.FieldManager)
 }
 
-// Of what somebody else created or took after the plan was shown, nothing is taken.
+// Of what another user created or took after the plan was shown, nothing is taken.
 func TestAdopt_takesNothingMeanwhile(t *testing.T) {
 	cluster := user(t)
 	c, namespace := shop(t, cluster)

@@ -66,7 +66,7 @@ func annotationOf(t *testing.T, c client.Client, namespace, name string) string 
 	return object.Annotations[v1alpha1.ApplicationAnnotation]
 }
 
-// A89, A90: without kinds, what carries the label and nobody controls; data only when it is named.
+// A89, A90: without kinds, what carries the label and has no controller; data only when it is named.
 func TestAdopt_findsWhatIsThere(t *testing.T) {
 	cluster := user(t)
 	c, namespace := shop(t, cluster)
@@ -96,7 +96,7 @@ Application/shop in `+namespace+` created
 
 	got = waybill(t, cluster, "adopt", "shop", "-n", namespace, "-l", "app=shop")
 	require.Equal(t, 0, got.code, got.errOut)
-	assert.Contains(t, got.out, "There is nothing to do.", "and nobody is asked")
+	assert.Contains(t, got.out, "There is nothing to do.", "and the user is not asked")
 
 	got = waybill(t, cluster, "adopt", "shop", "-n", namespace, "-l", "app=shop", "--yes", "--kind", "pvc", "--ownership", "Observe")
 	require.Equal(t, 0, got.code, got.errOut)
@@ -218,7 +218,7 @@ func TestAdopt_kinds(t *testing.T) {
 	}
 }
 
-// A40: who has rights in one namespace can adopt there; kinds that may not be listed are told.
+// A40: who has rights in one namespace can adopt there; kinds that may not be listed are reported.
 // What fails for one object is done by running the command again.
 func TestAdopt_withRightsInOneNamespace(t *testing.T) {
 	cluster := user(t)

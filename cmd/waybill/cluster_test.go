@@ -100,7 +100,7 @@ func named[T client.Object](o T, namespace, name string) T {
 }
 
 // C38: a cluster is brought in with the credentials of its administrator, of which the hub gets nothing, and
-// let go again, which leaves nothing that was made for it.
+// removed again, which leaves nothing that was created for it.
 func TestCluster_bringsInAndLetsGo(t *testing.T) {
 	startDriver(t)
 	there := clientOf(t, user(t))

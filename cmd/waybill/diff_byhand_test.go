@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// What a file does not name any more goes when it is applied again, by whoever applied it before.
+// What a file does not name any more goes when it is applied again, by the field manager that applied it before.
 func TestDiff_fileWithFewerFields(t *testing.T) {
 	cluster := user(t)
 	c := clientOf(t, cluster)

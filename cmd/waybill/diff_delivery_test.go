@@ -115,7 +115,7 @@ func TestDiff_namespaceOfWhatStays(t *testing.T) {
 	assert.Contains(t, got.errOut, "0 created, 0 changed, 3 deleted, 0 refused, 3 as they are\n")
 }
 
-// K37, K50: an installation into a namespace that nobody makes fails.
+// K37, K50: an installation into a namespace that is not created fails.
 func TestDiff_installationIntoNoNamespace(t *testing.T) {
 	s, cluster := newSources(t), user(t)
 	apps := cluster.Namespace(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// C53: what is wrong with a Secret is told without its content, which the API server would quote, or
+// C53: what is wrong with a Secret is reported without its content, which the API server would quote, or
 // leave out without a word.
 func TestDiff_secretThatIsNoText(t *testing.T) {
 	cluster := hub(t)

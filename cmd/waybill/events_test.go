@@ -33,7 +33,7 @@ func about(apiVersion, kind, namespace, name string) corev1.ObjectReference {
 // ours is the version of our kinds.
 var ours = v1alpha1.GroupVersion.String()
 
-// From the object of the hub down to the Pods of each cluster, and of nobody else.
+// From the object of the hub down to the Pods of each cluster, and of no other.
 func TestEvents_ofAnObjectAndWhatBecameOfIt(t *testing.T) {
 	f := newFleetExample(t)
 	h, u := clientOf(t, f.hub), clientOf(t, f.user)

@@ -26,7 +26,7 @@ func application(namespace, name, typ string) *v1alpha1.Application {
 func TestGet_applicationsByType(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	one, two := cluster.Namespace(t), cluster.Namespace(t)
-	typ := one // so that nobody else's are found
+	typ := one // so that no others are found
 	mysql := application(one, "mysql", typ)
 	mysql.Status = v1alpha1.ApplicationStatus{Ready: metav1.ConditionUnknown, ComponentsReady: "5/6"}
 	conditions.MarkFalse(mysql, v1alpha1.ReadyCondition, v1alpha1.NotHealthyReason, "one is not")

@@ -19,7 +19,7 @@ import (
 const oldApplications = "testdata/import/wordpress.yaml"
 
 // C1: Applications of app.k8s.io/v1beta1 become ours, and each field that could not be
-// carried over is told, with the file and line.
+// carried over is reported, with the file and line.
 func TestImport_printsManifests(t *testing.T) {
 	got := waybillWith(t, "", "import", "-f", oldApplications)
 	assert.Equal(t, 1, got.code, "one of them cannot be converted")

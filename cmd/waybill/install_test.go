@@ -260,7 +260,7 @@ func TestInstall_ofWhatGitDelivers(t *testing.T) {
 	assert.Contains(t, got.out, "is being uninstalled; to follow it: waybill get installation/web")
 }
 
-// K67: whoever has seen enough leaves; the installation stays.
+// K67: a user who has seen enough leaves; the installation stays.
 func TestInstall_isLeftAlone(t *testing.T) {
 	s := newStore(t)
 	stuck := installation(s.namespace, "stuck", s.definition.Name, "1.1.0")

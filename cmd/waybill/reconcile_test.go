@@ -92,7 +92,7 @@ func TestReconcile_waitsForTheOutcome(t *testing.T) {
 			got := waybill(t, cluster, "reconcile", "gitsync/catalog", "-n", sync.Namespace, "--timeout", timeout)
 			assert.Equal(t, tc.code, got.code, tc.reason)
 			assert.Contains(t, got.out+got.errOut, "GitSync/catalog in "+sync.Namespace+": "+tc.out)
-			assert.NotContains(t, got.errOut, "\x1b", "no animation where nobody watches")
+			assert.NotContains(t, got.errOut, "\x1b", "no animation without a terminal")
 		})
 	}
 }
@@ -106,7 +106,7 @@ func TestReconcile_saysThatNobodyListens(t *testing.T) {
 	assert.Contains(t, got.errOut, "not reconciled yet: check that waybill-sync runs")
 }
 
-// Nobody reconciles an installation in a paused cluster, which is said at once, with the way out.
+// No controller reconciles an installation in a paused cluster, which is said at once, with the way out.
 func TestReconcile_inAPausedCluster(t *testing.T) {
 	cluster, c := hub(t), clientOf(t, hub(t))
 	namespace := cluster.Namespace(t)

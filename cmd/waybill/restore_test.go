@@ -99,7 +99,7 @@ StatefulApplication/copy in NS: restored: 4 objects, Application copy (TIME)
 	run.prints(t, "created\n")
 	restoring(t, c, namespace, "third", v1alpha1.RestoreStatus{Phase: v1alpha1.RestorePending},
 		condition("Ready", "False", "AlreadyExists", "Service web exists"), condition("Reconciling", "True", "ProgressingWithRetry", "Service web exists"))
-	assert.Equal(t, 1, run.ends(t), "somebody has to make room")
+	assert.Equal(t, 1, run.ends(t), "a user has to make room")
 	assert.Contains(t, run.errOut.String(), "not ready: AlreadyExists: Service web exists (")
 
 	run = begin(t, cluster.KubeconfigFile(), "restore", "monday", "-n", namespace, "--to", "other")

@@ -72,7 +72,7 @@ func TestSnapshot_stepByStep(t *testing.T) {
   Binding TIME  bound to ApplicationSnapshotContent/snapcontent-1
 ApplicationSnapshot/one in NS: ready: consistency Application, 1 volume, 20Gi, quiesced for TIME (TIME)
 `, "NS", namespace), timeless(run.out.String()))
-	assert.Empty(t, run.errOut.String(), "no animation where nobody watches")
+	assert.Empty(t, run.errOut.String(), "no animation without a terminal")
 
 	got := waybill(t, cluster, "get", "snapshots", "-n", namespace)
 	assert.Equal(t, []string{"one", "mongo", "Application", "900ms", "20Gi"}, append(columns(got.out)[1][:4], columns(got.out)[1][4]), got.out)
@@ -93,7 +93,7 @@ func TestSnapshot_failed(t *testing.T) {
 	assert.Contains(t, run.errOut.String(), "ApplicationSnapshot/one in "+namespace+": failed: HookFailed: mongo-0:^[[2J exit code 1 (")
 }
 
-// What waits for somebody is not waited for, nor is what nobody takes up; both go on.
+// What waits for a user is not waited for, nor is what no controller takes up; both go on.
 func TestSnapshot_notReady(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)
@@ -187,7 +187,7 @@ spec:
 	assert.Contains(t, got.errOut, "or name a class with --class")
 }
 
-// An Application that nobody has wrapped says how to.
+// An Application that is not wrapped says how to.
 func TestSnapshot_ofAnApplication(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)

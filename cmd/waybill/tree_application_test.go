@@ -101,7 +101,7 @@ func TestTree_componentsOfApplication(t *testing.T) {
 	}
 }
 
-// A52, A57: with ownership Own, what the Application does not own is told.
+// A52, A57: with ownership Own, what the Application does not own is reported.
 func TestTree_saysWhatIsNotOwned(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)
@@ -208,7 +208,7 @@ func TestTree_healthExpressionsOfApplication(t *testing.T) {
 	}, got, out)
 }
 
-// A81, A92: the Pod of the health check is told from the components.
+// A81, A92: the Pod of the health check is shown apart from the components.
 func TestTree_healthCheckOfApplication(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)

@@ -115,7 +115,7 @@ func TestTree_ownedByCustomKinds(t *testing.T) {
 	}
 }
 
-// A40: kinds that may not be listed are told in one line, and what may be listed is shown.
+// A40: kinds that may not be listed are reported in one line, and what may be listed is shown.
 func TestTree_ownedByCustomKindsWithFewRights(t *testing.T) {
 	cluster := user(t)
 	_, namespace := database(t, cluster)

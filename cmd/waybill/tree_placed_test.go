@@ -53,7 +53,7 @@ func resourceOf(app *v1alpha1.KubernetesApplication, template v1alpha1.ResourceT
 }
 
 // frontApplication is an application of a Namespace, a Deployment with a copied Secret, and a
-// Service that nobody has submitted.
+// Service that was not submitted.
 func frontApplication(t testing.TB, namespace, cluster, target string) *v1alpha1.KubernetesApplication {
 	t.Helper()
 	return &v1alpha1.KubernetesApplication{

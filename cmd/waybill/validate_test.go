@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it anew.
+// golden compares with a file of testdata; UPDATE_GOLDEN=1 rewrites it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

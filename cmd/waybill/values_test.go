@@ -78,7 +78,7 @@ func TestRollback_toARevision(t *testing.T) {
 	s.succeeds("rollback", "installation/web", "--to-revision", "1", "--keep-values")
 	assert.Contains(t, s.page("web"), "<p>three</p>")
 
-	// Not everybody may read the records.
+	// Not every user may read the records.
 	weak, _ := userWith(t, s.Cluster, s.namespace, right(v1alpha1.Group, []string{"applicationinstallations"}, "get", "list", "watch", "patch"))
 	got := waybillWith(t, "", "rollback", "installation/web", "-n", s.namespace, "--kubeconfig", weak, "--to-revision", "3")
 	assert.Equal(t, 2, got.code, got.out)
@@ -89,7 +89,7 @@ func TestRollback_toARevision(t *testing.T) {
 	assert.Contains(t, s.page("web"), "<p>three</p>")
 	s.succeeds("upgrade", "web", "--version", "1.0.0")
 
-	// Somebody has altered the record.
+	// Another user has altered the record.
 	record := &corev1.Secret{}
 	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "sh.helm.release.v1.web.v4"}, record))
 	record.Data["release"] = []byte("x")

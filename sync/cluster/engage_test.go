@@ -202,7 +202,7 @@ func TestRegistry_rotatedCredentials(t *testing.T) {
 	}, limit, often, "the old credentials are not used any more")
 }
 
-// Whoever uses a cluster is told when its credentials are taken away, or replaced by what cannot be
+// The users of a cluster are notified when its credentials are taken away, or replaced by what cannot be
 // used.
 func TestRegistry_tellsWhenCredentialsAreRevoked(t *testing.T) {
 	useless := user(t).RESTConfig()
@@ -227,7 +227,7 @@ func TestRegistry_tellsWhenCredentialsAreRevoked(t *testing.T) {
 			}
 
 			revoke(r)
-			require.ErrorIs(t, env.Receive(t, told, "nobody is told"), cluster.ErrNotEngaged)
+			require.ErrorIs(t, env.Receive(t, told, "no user is notified"), cluster.ErrNotEngaged)
 			env.Receive(t, c.Context().Done(), "the cluster is still engaged")
 			revoke(r)
 			assert.Empty(t, told, "it is no news")

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What was exchanged is not kept: it may still be valid, and somebody may have good reason to replace
+// What was exchanged is not kept: it may still be valid, and a user may have good reason to replace
 // it.
 func TestLink_forgetsOldCredentials(t *testing.T) {
 	answers := map[string]string{

@@ -24,7 +24,7 @@ import (
 )
 
 // front is what stands before the API server of the user cluster. It passes on who asks, and keeps
-// with which tokens nodes were asked for: nobody but a test does.
+// with which tokens nodes were asked for: only a test does.
 type front struct {
 	config *rest.Config // without credentials
 
@@ -156,7 +156,7 @@ func TestRegistry_goesOnWithARenewedToken(t *testing.T) {
 		require.NoError(t, use())
 	}
 	assert.Equal(t, []string{earlier, earlier, earlier, earlier}, f.tokens())
-	assert.Empty(t, c.Config().BearerToken, "nobody copies what is to be forgotten")
+	assert.Empty(t, c.Config().BearerToken, "what is to be forgotten is not copied")
 
 	r.Ensure(one, "later", f.with(later))
 	require.Eventually(t, func() bool {

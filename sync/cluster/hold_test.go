@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// Work that is told to end because its cluster is left can still record there how it ended, and is
+// Work that is cancelled because its cluster is left can still record there how it ended, and is
 // not met by what begins with the next credentials (P9, C38).
 func TestCluster_Hold_keepsTheConnections(t *testing.T) {
 	another, err := user(t).AddUser("another", "system:masters")
@@ -36,7 +36,7 @@ func TestCluster_Hold_keepsTheConnections(t *testing.T) {
 			release := c.Hold()
 			defer release()
 			leave(r)
-			env.Receive(t, c.Context().Done(), "nobody is told to end")
+			env.Receive(t, c.Context().Done(), "the context is not cancelled")
 			require.NoError(t, c.Client().List(t.Context(), &corev1.NamespaceList{}))
 			assert.Empty(t, driven, "with what is still at work there")
 
@@ -44,11 +44,11 @@ func TestCluster_Hold_keepsTheConnections(t *testing.T) {
 			release()
 			require.Eventually(t, func() bool {
 				return c.Client().List(t.Context(), &corev1.NamespaceList{}) != nil
-			}, limit, often, "nobody needs the connections any more")
+			}, limit, often, "the connections are not needed any more")
 			if name == "Replaced" || name == "RemovedAndBack" {
 				assert.NotSame(t, c, env.Receive(t, driven, "the cluster is not driven again"))
 			}
-			c.Hold() // comes too late, and nobody waits for it
+			c.Hold() // comes too late, and is not waited for
 			r.Close()
 		})
 	}

@@ -55,7 +55,7 @@ func (h *hostile) config() *rest.Config {
 	return &rest.Config{Host: h.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 }
 
-// endless is how much is sent where nobody stops it: more than any limit, and not more than a test
+// endless is how much is sent where no limit stops it: more than any limit, and not more than a test
 // machine has.
 const endless = 768 << 20
 

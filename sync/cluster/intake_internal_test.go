@@ -182,7 +182,7 @@ func TestIntake_discoveryCountsAsAWhole(t *testing.T) {
 }
 
 // Credentials and requests go to the server of the kubeconfig, and nothing is read that becomes what
-// nobody can tell beforehand.
+// cannot be known beforehand.
 func TestIntake_refusesRedirectsAndYAML(t *testing.T) {
 	cases := map[string]struct {
 		answer http.HandlerFunc

@@ -131,7 +131,7 @@ func TestRegistry_deadClusterHoldsUpNobody(t *testing.T) {
 	gate, config := gated(t, user(t))
 	require.NoError(t, gate.Hang())
 	o := fast()
-	o.ProbeTimeout = time.Hour // whoever is held up by one of them is so for good
+	o.ProbeTimeout = time.Hour // a caller that is held up by one of them is so for good
 	r := newRegistry(t, o)
 	for i := range 20 {
 		r.Ensure(types.NamespacedName{Namespace: "dead", Name: string(rune('a' + i))}, "a", config)

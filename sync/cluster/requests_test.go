@@ -142,7 +142,7 @@ func TestCluster_Mapper_asksOnce(t *testing.T) {
 	assert.Less(t, asked, 5)
 }
 
-// A kind is found as soon as whoever saw its CRD appear says so.
+// A kind is found as soon as a caller that saw its CRD appear says so.
 func TestCluster_Mapper_findsAKindThatAppears(t *testing.T) {
 	c := as(t, "appearing", fast())
 	gk := schema.GroupKind{Group: user(t).Namespace(t) + ".example.com", Kind: "Widget"} // of this run alone
@@ -195,7 +195,7 @@ func TestClient_cachesOurKindsAlone(t *testing.T) {
 	assert.Equal(t, 10, secrets)
 }
 
-// Whoever likes discovery fresh does not get it anew each time.
+// Callers that ask for fresh discovery do not get it anew each time.
 func TestCluster_Discovery_isNotStartedAnewByEveryCaller(t *testing.T) {
 	c := as(t, "discovering", fast())
 	start := mark(t)

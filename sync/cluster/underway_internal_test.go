@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stalls sends the beginning of an answer, and then nothing for as long as somebody waits for it.
+// stalls sends the beginning of an answer, and then nothing for as long as a caller waits for it.
 func stalls(size int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		piece := strings.Repeat("a", 64<<10)
@@ -130,7 +130,7 @@ func (h *holder) weight() int64 {
 	return h.held
 }
 
-// Whoever waits for the turn waits no longer than for the answer.
+// A caller that waits for the turn waits no longer than for the answer.
 func TestPart_turn(t *testing.T) {
 	s := newUnderWay().share(func(error) {})
 	first, second, small := &part{share: s}, &part{share: s}, &part{share: s}

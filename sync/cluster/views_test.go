@@ -84,7 +84,7 @@ func TestCluster_As_aServiceAccount(t *testing.T) {
 	require.ErrorContains(t, err, "cannot impersonate resource \"users\"")
 }
 
-// grant gives somebody a right: in a namespace, or everywhere where that is empty.
+// grant gives a user a right: in a namespace, or everywhere where that is empty.
 func grant(t *testing.T, admin client.Client, namespace string, to rbacv1.Subject, rule rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: []rbacv1.PolicyRule{rule}}

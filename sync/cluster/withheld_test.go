@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// C38: whoever needs a cluster is told why it cannot have it, and is woken when the reason changes.
+// C38: a controller that needs a cluster gets the reason why it cannot have it, and is notified when that changes.
 func TestRegistry_withheldSaysWhy(t *testing.T) {
 	r := cluster.NewRegistry(nil, cluster.Options{})
 	t.Cleanup(r.Close)

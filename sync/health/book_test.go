@@ -97,7 +97,7 @@ func bomb() string {
 	return text.String()
 }
 
-// Who holds answers is told when they may not be right any more, and of which kinds.
+// What holds answers is notified when they may not be right any more, and of which kinds.
 func TestOnChange_tellsOfWhatChanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var kinds []string

@@ -65,7 +65,7 @@ func TestExpression_messagesHaveNoValues(t *testing.T) {
 	}
 }
 
-// Whoever writes an expression cannot hold up the objects of others.
+// A user who writes an expression cannot hold up the objects of others.
 func TestExpression_isLimited(t *testing.T) {
 	loop := "[1,2,3,4,5,6,7,8,9,10].all(x, "
 	for reason, text := range map[string]string{

@@ -77,7 +77,7 @@ func TestOf_podsSayWhyTheyDoNotRun(t *testing.T) {
 	}
 }
 
-// Whoever runs Pods writes what they say.
+// The users who run Pods write what they say.
 func TestPodProblem_isShort(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	for _, status := range []string{

@@ -30,7 +30,7 @@ func TestMap_keepsWhatIsPut(t *testing.T) {
 	assert.Equal(t, 4, m.Get("d"))
 }
 
-// A change sees what it changes, whoever else changes it at the same time.
+// A change sees what it changes, even if others change it at the same time.
 func TestMap_changesAtomically(t *testing.T) {
 	m := &keyed.Map[string, int]{}
 	var group sync.WaitGroup

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ReasonAnnotationIgnored: an annotation tells another tool when, or how, to apply the object. Waybill
+// ReasonAnnotationIgnored: an annotation instructs another tool when, or how, to apply the object. Waybill
 // does not act on it.
 const ReasonAnnotationIgnored = "AnnotationIgnored"
 
@@ -21,7 +21,7 @@ var foreign = []string{
 	"helm.sh/hook-weight",
 }
 
-// Ignored returns a warning for each object with annotations that tell Argo CD, or Helm, how to apply
+// Ignored returns a warning for each object with annotations that instruct Argo CD, or Helm, how to apply
 // it: it is applied like any other.
 func Ignored(objects []Object) []Problem {
 	var warnings []Problem

@@ -100,7 +100,7 @@ func TestProblem_IsAnError(t *testing.T) {
 	assert.Equal(t, manifest.ReasonInvalidManifest, found.Reason)
 }
 
-// P9: a manifest that is broken may describe what nobody else describes.
+// P9: a manifest that is broken may describe what no other describes.
 func TestProblem_MayBe(t *testing.T) {
 	live := manifest.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "team", Name: "web"}
 	with := func(change func(*manifest.ID)) manifest.ID {

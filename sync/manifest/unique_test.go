@@ -45,7 +45,7 @@ func TestUnique_keepsAllOfDifferentObjects(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
-// What two kustomizations build of one file is told apart by the kustomizations.
+// What two kustomizations build of one file is distinguished by the kustomizations.
 func TestUnique_namesTheKustomizations(t *testing.T) {
 	first, second := configMap("v1", "a", "twice", "base/cm.yaml", 0), configMap("v1", "a", "twice", "base/cm.yaml", 0)
 	first.Kustomization, second.Kustomization = "overlays/a", "overlays/b"

@@ -163,7 +163,7 @@ func TestDecide_aNameThatIsYetToBeGenerated(t *testing.T) {
 	assert.Empty(t, marks.Warnings, "it may turn out to be the one that is listed")
 }
 
-// C52: what nobody chose an Application for is claimed by those that match, whoever it was injected
+// C52: what no user chose an Application for is claimed by those that match, whichever it was injected
 // for; the label that was injected with that does not count.
 func TestClaims(t *testing.T) {
 	bare := app("bare", "app", "web")

@@ -13,7 +13,7 @@ import (
 )
 
 // Decide is idempotent, whatever an object carries and Applications select on; it touches nothing
-// but its marks, and never an annotation that somebody else wrote (C52). Whoever gets an object
+// but its marks, and never an annotation that another writer set (C52). The Application that gets an object
 // claims it.
 func FuzzDecide(f *testing.F) {
 	for seed := range uint64(2000) {

@@ -119,7 +119,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// A9, A39: the shortest cycle is told, from the Application on.
+// A9, A39: the shortest cycle is reported, from the Application on.
 func TestIndex_cycle(t *testing.T) {
 	depending := func(name string, on ...string) *v1alpha1.Application {
 		a := app(name, "app", name)

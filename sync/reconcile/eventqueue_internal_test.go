@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// audience remembers what it was told. Its queue sends from goroutines of its own.
+// audience remembers what it received. Its queue sends from goroutines of its own.
 type audience struct {
 	queue *eventQueue
 
@@ -39,7 +39,7 @@ func (a *audience) after(d time.Duration) []string {
 	return slices.Clone(a.heard)
 }
 
-// A storm of changes is told at a pace, each object once, as what it has become.
+// A storm of changes is reported at a pace, each object once, as what it has become.
 func TestEventQueue_pacesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAudience()

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Of an object its status is remembered and nothing else, and shared with nobody.
+// Of an object its status is remembered and nothing else, and not shared.
 func TestRemember_keepsTheStatusAlone(t *testing.T) {
 	k := NewKernel(time.Second, time.Second)
 	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "7"}}

@@ -25,7 +25,7 @@ func TestProgress_wakesOnlyForNews(t *testing.T) {
 		assert.False(t, shows, "most jobs end before there is anything to show")
 		end()
 		time.Sleep(time.Minute)
-		assert.Zero(t, woken.Load(), "a quick job wakes nobody")
+		assert.Zero(t, woken.Load(), "a quick job enqueues nothing")
 		assert.False(t, p.Running())
 
 		end = p.Begin()
@@ -39,7 +39,7 @@ func TestProgress_wakesOnlyForNews(t *testing.T) {
 
 		done.Store(7)
 		shown, _ = p.Shown()
-		assert.Zero(t, shown, "what is shown changes when somebody is woken")
+		assert.Zero(t, shown, "what is shown changes when its owner is enqueued")
 		time.Sleep(5 * time.Second)
 		shown, _ = p.Shown()
 		assert.EqualValues(t, 7, shown)

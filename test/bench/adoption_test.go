@@ -16,7 +16,7 @@ import (
 )
 
 // application1000Adopt measures how long it takes from the first of 1,000 new Applications until
-// every status is right, if their 10,000 components exist already and nobody owns them.
+// every status is right, if their 10,000 components exist already and have no owner.
 func application1000Adopt(b *testing.B, s *results) {
 	c := openAppCluster(b)
 	bare := c.newBareOwner(b)

@@ -66,7 +66,7 @@ type disruption struct {
 
 // measureChanges measures 100 changes a second: first those that make a component of each
 // Application count as not ready, then those that undo that. The floor is a bare program that knows
-// what changes and writes only that: if the API server is slow at this, nobody can be faster.
+// what changes and writes only that: if the API server is slow at this, no controller can be faster.
 func (c *appCluster) measureChanges(b *testing.B, s *results, d disruption) {
 	b.Helper()
 	fewer, all := componentsReady(componentCount-1, d.left), componentsReady(componentCount, componentCount)

@@ -160,7 +160,7 @@ func (d *dashboard) viewer(b *testing.B) *http.Client {
 	pair, err := tls.X509KeyPair(d.proxy.CertData, d.proxy.KeyData)
 	require.NoError(b, err)
 	transport := &http.Transport{
-		TLSClientConfig:    &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}, //nolint:gosec // the certificate is one that nobody knows
+		TLSClientConfig:    &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}, //nolint:gosec // the certificate has no known authority
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true, // we count what is sent
 	}
@@ -226,7 +226,7 @@ func dashboardFirstPage(b *testing.B, s *results) {
 	s.atMost("rss", d.peak(b), "MiB", maxDashboard)
 }
 
-// dashboardChange measures when those who look at 1,000 open pages are told of a change.
+// dashboardChange measures when 1,000 open pages are notified of a change.
 func dashboardChange(b *testing.B, s *results) {
 	d := startDashboard(b)
 	d.awaitRead(b, d.viewer(b))
@@ -258,7 +258,7 @@ func dashboardChange(b *testing.B, s *results) {
 	s.atMost("rss", d.peak(b), "MiB", maxDashboard)
 }
 
-// listen opens the stream of a page, and tells when it is told of a change. It returns when the stream is connected.
+// listen opens the stream of a page, and reports when it is notified of a change. It returns when the stream is connected.
 func (d *dashboard) listen(b *testing.B, client *http.Client, user string, told chan<- time.Time) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -280,7 +280,7 @@ func (d *dashboard) listen(b *testing.B, client *http.Client, user string, told 
 	}()
 }
 
-// dashboardIdle measures that nothing is asked of the hub while nothing changes and nobody looks; and what is asked for
+// dashboardIdle measures that nothing is asked of the hub while nothing changes and no page is open; and what is asked for
 // those who look, whose rights may change.
 func dashboardIdle(b *testing.B, s *results) {
 	d := startDashboard(b)
@@ -296,7 +296,7 @@ func dashboardIdle(b *testing.B, s *results) {
 		d.listen(b, client, "user-0", told)
 	}
 	reviews := d.requestsWithin(b, time.Minute)
-	require.Positive(b, reviews, "nobody's rights were reviewed: the windows say nothing")
+	require.Positive(b, reviews, "no user's rights were reviewed: the windows say nothing")
 	s.atMost("", idle.max(), "requests", 0)
 	s.inform("viewer", reviews, "requests/min")
 	s.atMost("rss", d.peak(b), "MiB", maxDashboard)

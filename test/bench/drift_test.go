@@ -24,7 +24,7 @@ func driftBack(b *testing.B, s *results) {
 	var deleted, edited, all samples
 	for run := 0; b.Loop(); run++ {
 		for i := range perRun {
-			// Others in each run: what is changed again and again is put right after a pause.
+			// Others in each run: what is changed again and again is corrected after a pause.
 			name := itemName((i*many/perRun + run) % many)
 			deleted.add(t.deleteByHand(b, name))
 			edited.add(t.editByHand(b, name))

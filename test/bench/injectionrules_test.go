@@ -28,8 +28,8 @@ const (
 )
 
 // injectionRules measures how long after the first Application of a namespace is created the API
-// server is told to send ConfigMaps of that namespace to waybill-webhook, and how long after the
-// last one is deleted it is told to stop. It also measures how often the configuration is written
+// server is configured to send ConfigMaps of that namespace to waybill-webhook, and how long after the
+// last one is deleted it is configured to stop. It also measures how often the configuration is written
 // while Applications that list the same kinds come and go.
 func injectionRules(b *testing.B, s *results) {
 	h := startHub(b, false)

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// P6-P9, P11, P12, P14, C28, C45: the demo is the first thing that anybody runs.
+// P6-P9, P11, P12, P14, C28, C45: the demo is the first thing that users run.
 func TestDemo_playsToTheEnd(t *testing.T) { play(t, story()) }
 
 // K28, K32, C29, C47: the same programs, with a seed between the hub and the clusters.

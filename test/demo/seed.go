@@ -152,7 +152,7 @@ func (s *stage) editInSeed(ctx context.Context) error {
 		return err
 	}
 	was := v.Get("", "web").GetGeneration()
-	// By hand, admission refuses it. Whoever borrows the hub's field manager and has its rights is put right.
+	// By hand, admission refuses it. A change in the name of the hub's field manager, and with its rights, is corrected.
 	if _, err := s.kubectl(ctx, s.seed, "patch", "applicationdefinition", "web", "--type=merge",
 		"--field-manager=waybill", `--patch={"spec":{"description":"not what the hub says"}}`); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// A process that is told to end in the middle of an install lets it come to its end, hook and
+// A process that is terminated in the middle of an install lets it come to its end, hook and
 // all, and nothing is left for the next one to recover (P9, K3).
 func TestSync_endsWhatItHasBegun(t *testing.T) {
 	s := newSetting(t, env.Options{Name: "stop", Pods: true})
@@ -35,7 +35,7 @@ func TestSync_endsWhatItHasBegun(t *testing.T) {
 	assert.EqualValues(t, 1, inst.Status.Release.Revision, "nothing is installed anew")
 }
 
-// What does not come to its end within the grace period is told to end, and says so in the user
+// What does not come to its end within the grace period is cancelled, and says so in the user
 // cluster before it is left: the next process knows what was begun (P9, K3).
 func TestSync_recordsWhatItBreaksOff(t *testing.T) {
 	s := newSetting(t, env.Options{Name: "broken-off", NoControllers: true}) // no hook ever ends
@@ -54,7 +54,7 @@ func TestSync_recordsWhatItBreaksOff(t *testing.T) {
 	assert.NotEmpty(t, inst.Status.Release.RecordDigest)
 }
 
-// stopInTheMiddle creates an installation, tells the process to end as soon as the install has begun,
+// stopInTheMiddle creates an installation, terminates the process as soon as the install has begun,
 // and returns the installation as the process left it.
 func (s *setting) stopInTheMiddle(process *env.Process) *v1alpha1.ApplicationInstallation {
 	s.T.Helper()

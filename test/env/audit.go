@@ -11,7 +11,7 @@ import (
 
 // auditPolicy logs one line for a watch, when it begins, and two for any other request: when it was
 // received and when it has ended. Requests that may last as long as the client likes are logged at
-// their end only, so that nobody waits for them. The control plane's own requests are not logged.
+// their end only, so that a reader of the log does not wait for them. The control plane's own requests are not logged.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:

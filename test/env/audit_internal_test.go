@@ -35,7 +35,7 @@ func names(requests []Request) []string {
 	return list
 }
 
-// What a test is told of must neither depend on how fast the API server writes its log
+// What a test is notified of must neither depend on how fast the API server writes its log
 // nor on what other tests do at the same time.
 func TestAuditLog_orderOfLines(t *testing.T) {
 	const received, ended, started = "RequestReceived ", "ResponseComplete ", "ResponseStarted "
@@ -99,7 +99,7 @@ func TestAuditLog_mark(t *testing.T) {
 	content := events("RequestReceived a", "RequestReceived sentinel")
 	log := auditLog{sentinel: sentinelPath + "sentinel"}
 	require.NoError(t, log.read(strings.NewReader(content+events("RequestReceived b"))))
-	assert.True(t, log.done(), "it waits for nobody")
+	assert.True(t, log.done(), "it waits for no request")
 	assert.EqualValues(t, len(content), log.offset)
 	assert.Contains(t, log.pending, "a")
 }

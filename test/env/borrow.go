@@ -84,7 +84,7 @@ func (c *Cluster) setUpBorrowed(ctx context.Context) error {
 		return err
 	}
 	if wanted.NoControllers {
-		wanted.CRDs, later = nil, wanted.CRDs // there is nobody for whom they would come too late
+		wanted.CRDs, later = nil, wanted.CRDs // there is no process for which they would come too late
 	}
 	terms, err := c.loan.ask(wanted)
 	if err != nil {

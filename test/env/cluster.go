@@ -188,7 +188,7 @@ func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.home, "admin.
 // Address returns the API server's host:port.
 func (c *Cluster) Address() string { return c.port.addr() }
 
-// OnStop makes Stop call stop before it kills the control plane: for servers that somebody runs beside
+// OnStop makes Stop call stop before it kills the control plane: for servers that a test runs beside
 // the cluster. The last is called first.
 func (c *Cluster) OnStop(stop func()) {
 	c.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // Access defines how an HTTP server is reached.
 type Access struct {
-	// Username and Password, if set, are required by basic authentication; without them everyone
+	// Username and Password, if set, are required by basic authentication; without them every client
 	// has access. The password also works as a bearer token.
 	Username, Password string
 	// TLS serves HTTPS with a certificate issued by CA instead of plain HTTP.

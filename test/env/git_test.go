@@ -96,7 +96,7 @@ func TestGitServer_goesAwayAndLies(t *testing.T) {
 	server, repo := startGit(t, env.GitOptions{})
 	server.Shut()
 	_, err := clone(t, repo.URL())
-	require.Error(t, err, "nobody listens")
+	require.Error(t, err, "no server listens")
 
 	require.NoError(t, server.Open())
 	_, err = clone(t, repo.URL())

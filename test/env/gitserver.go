@@ -24,7 +24,7 @@ import (
 
 // GitOptions defines how a git server is reached: always by HTTPS, and optionally by SSH.
 type GitOptions struct {
-	// Username and Password, if set, are required over HTTPS, as in Access; without them everyone
+	// Username and Password, if set, are required over HTTPS, as in Access; without them every client
 	// may clone.
 	Username, Password string
 	// SSH also serves the same repositories by SSH, to the holder of Identity.

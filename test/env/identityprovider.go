@@ -22,7 +22,7 @@ const (
 	IdentityClientSecret = "of the client"
 )
 
-// IdentityProvider is an OIDC provider at which everybody signs in as its claims say, without being asked.
+// IdentityProvider is an OIDC provider at which every user signs in as its claims say, without being asked.
 type IdentityProvider struct {
 	httpServer
 	signer jose.Signer
@@ -61,14 +61,14 @@ func StartIdentityProvider() (*IdentityProvider, error) {
 // URL returns the issuer.
 func (p *IdentityProvider) URL() string { return p.url() }
 
-// As has everybody sign in with these claims from now on.
+// As has every user sign in with these claims from now on.
 func (p *IdentityProvider) As(claims map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.claims = claims
 }
 
-// Refuse has nobody sign in from now on, for a reason; empty to have everybody sign in again.
+// Refuse lets no user sign in from now on, for a reason; empty to let every user sign in again.
 func (p *IdentityProvider) Refuse(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 const KubeletClient = "kube-apiserver-kubelet-client"
 
 // KubeletTLS returns what a server on 127.0.0.1 needs to be a kubelet of this cluster: a certificate
-// that the API server trusts, and the demand for the API server's own. Nobody else may connect, not
+// that the API server trusts, and the demand for the API server's own. No other client may connect, not
 // even another user of the cluster.
 func (c *Cluster) KubeletTLS() (*tls.Config, error) {
 	pair, err := c.authority.server("127.0.0.1")

@@ -62,8 +62,8 @@ func NewPool() (*Pool, error) {
 }
 
 // poolSocket returns where the pool listens: for the same repository always at the same path, because
-// go test keeps the results of tests whose environment is the same; and at another where somebody else
-// has that path, who holds its lock.
+// go test keeps the results of tests whose environment is the same; and at another where another process
+// has that path, which holds its lock.
 func poolSocket() (path string, lock *os.File, err error) {
 	base, err := baseDir()
 	if err != nil {

@@ -62,7 +62,7 @@ var given struct {
 	locks []*os.File
 }
 
-// FreeAddress returns an address of 127.0.0.1 that nobody listens on, and that no other call
+// FreeAddress returns an address of 127.0.0.1 that no process listens on, and that no other call
 // returns, in any process, as long as this process lives.
 func FreeAddress() (string, error) {
 	base, err := baseDir()

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// An address is given once, whether or not anybody has begun to listen on it.
+// An address is given once, whether or not a process has begun to listen on it.
 func TestFreeAddress_isGivenOnce(t *testing.T) {
 	given := map[string]bool{}
 	for range 200 {
@@ -21,6 +21,6 @@ func TestFreeAddress_isGivenOnce(t *testing.T) {
 	}
 	address := env.Address(t)
 	l, err := net.Listen("tcp4", address)
-	require.NoError(t, err, "nobody listens")
+	require.NoError(t, err, "no process listens")
 	assert.NoError(t, l.Close())
 }

@@ -37,7 +37,7 @@ func StartRegistry(access Access) (*Registry, error) {
 			"maintenance": configuration.Parameters{"uploadpurging": map[any]any{"enabled": false}},
 		},
 	}
-	config.HTTP.Secret = "uploads of one process" // signs upload URLs; nobody else gets one
+	config.HTTP.Secret = "uploads of one process" // signs upload URLs; no other process gets one
 	config.HTTP.RelativeURLs = true               // the front has another port
 	r := &Registry{app: handlers.NewApp(context.Background(), config)}
 	if err := r.serve(access, r.app); err != nil {

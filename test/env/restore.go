@@ -62,7 +62,7 @@ func (c *Cluster) remember(ctx context.Context) (*baseline, error) {
 }
 
 // restore brings back the state that was remembered: in etcd, where no finalizer, controller or webhook
-// is in the way, and everything that watches is told. It returns when the API server serves that state.
+// is in the way, and all watches are notified. It returns when the API server serves that state.
 func (c *Cluster) restore(ctx context.Context, to *baseline) error {
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (s *sharedCluster) get(ctx context.Context, o Options) (*Cluster, error) {
 }
 
 // Start is like StartCluster, but stops the cluster at the end of the test. As for Shared, it may be
-// one that was borrowed from a Pool: like new, but one that somebody else gets afterwards, so all that
+// one that was borrowed from a Pool: like new, but one that another test gets afterwards, so all that
 // the test runs against it has to end with the test, at the latest by OnStop.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()

@@ -170,7 +170,7 @@ func TestTenant_isNoClusterAdminByValues(t *testing.T) {
 	assert.Equal(t, "theirs", p.text(), "what is installed stays")
 }
 
-// C60: a value that the chart passes to tpl reads no Secret, whoever writes it.
+// C60: a value that the chart passes to tpl reads no Secret, no matter who writes it.
 func TestTenant_readsNoSecretByValues(t *testing.T) {
 	p := newPlatform(t)
 	ctx := t.Context()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// C44: the account that impersonates is that of the dashboard's process, and of no other; and where it is not asked for, nobody may.
+// C44: the account that impersonates is that of the dashboard's process, and of no other; and where it is not asked for, no account may.
 func TestChart_nobodyElseImpersonates(t *testing.T) {
 	objects, err := renderWaybill(t, nil)
 	require.NoError(t, err)

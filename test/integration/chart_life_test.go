@@ -61,7 +61,7 @@ func TestChart_livesWithTheWebhook(t *testing.T) {
 	require.NoError(t, secrets.Delete(t.Context(), registration.SecretName, metav1.DeleteOptions{}))
 	installGadgets(t, cluster)
 	awaitInjection(t, clientset, "gadgets")
-	assert.Equal(t, filled, filledConfiguration(t, clientset), "it may not make another one, and goes on with the one that everybody trusts")
+	assert.Equal(t, filled, filledConfiguration(t, clientset), "it may not make another one, and goes on with the one that is trusted")
 	_, err = upgrade.RunWithContext(t.Context(), "waybill", chart, nil)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The notes tell everybody what is to be done in a cluster of that kind, and nothing else.
+// The notes tell users what is to be done in a cluster of that kind, and nothing else.
 func TestChart_notes(t *testing.T) {
 	const (
 		catalog  = "kind: GitSync"
@@ -103,8 +103,8 @@ func TestChart_webhookWhereAPIServersReachIt(t *testing.T) {
 	}
 }
 
-// What enforces rules of a platform on webhooks of others, as on AKS, leaves ours alone: whoever fills
-// them would put right what it adds, again and again.
+// What enforces rules of a platform on webhooks of others, as on AKS, leaves ours alone: the controller that fills
+// them would correct what it adds, again and again.
 func TestChart_configurationsAreLeftAlone(t *testing.T) {
 	objects, err := renderWaybill(t, nil)
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestChart_podsOutliveTheShutdown(t *testing.T) {
 	}
 }
 
-// A Pod of waybill-webhook lives until nobody asks it any more.
+// A Pod of waybill-webhook lives until no API server asks it any more.
 func TestChart_podsOutliveTheDrain(t *testing.T) {
 	for drain, seconds := range map[string]int64{"0s": 0, "5s": 5, "1m": 60, "1m30s": 90, "1h0m5s": 3605} {
 		objects, err := renderWaybill(t, map[string]any{"webhook": map[string]any{"drain": drain}})

@@ -143,7 +143,7 @@ func (m *marked) configMap(name string) *corev1.ConfigMap {
 	return obj
 }
 
-// edit patches a ConfigMap as somebody else.
+// edit patches a ConfigMap as another user.
 func (m *marked) edit(name, patch string) {
 	m.Helper()
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name}}

@@ -26,7 +26,7 @@ type chain struct {
 	clusters        []*env.Cluster
 	bin, name       string
 	inst            *v1alpha1.ApplicationInstallation
-	// ends ends the processes, after everything that they let go is gone.
+	// ends ends the processes, after everything that they release is gone.
 	ends []func()
 }
 

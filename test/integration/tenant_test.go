@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/test/program"
 )
 
-// tenant is somebody with ClusterRole edit in one namespace, in a cluster where admission and the
+// tenant is a user with ClusterRole edit in one namespace, in a cluster where admission and the
 // agent run with the rights that the chart gives them.
 type tenant struct {
 	*marked

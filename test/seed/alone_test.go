@@ -74,7 +74,7 @@ func TestSeed_thatIsDownHoldsWhatItUses(t *testing.T) {
 	awaitGone(t, f.user, &v1alpha1.ApplicationDefinition{}, named(name))
 }
 
-// K29, K33: a seed that is let go loses the copies once nothing uses them, or keeps them as its own; and gets
+// K29, K33: a seed that is removed loses the copies once nothing uses them, or keeps them as its own; and gets
 // all of them when it comes back.
 func TestSeed_leavesAndComesBack(t *testing.T) {
 	const name, own = "coming", "own"
@@ -98,7 +98,7 @@ func TestSeed_leavesAndComesBack(t *testing.T) {
 	f.awaitInstalled(t, name, "1.0.0")
 	await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 0 })
 
-	// What was abandoned is not taken back: somebody has to say whose it is.
+	// What was abandoned is not taken back: a user has to say whose it is.
 	register(t, f.hub, europe, nil, v1alpha1.ClusterRoleSeed)
 	foreign := await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return ready(d).Reason == v1alpha1.CopyFailedReason })
 	assert.Contains(t, ready(foreign).Message, "cluster waybill-system/europe: an ApplicationDefinition of that name already exists")

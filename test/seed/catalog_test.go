@@ -47,7 +47,7 @@ func TestCatalog_reachesTheClustersOfASeed(t *testing.T) {
 	await(t, f.seed, named(early), func(d *v1alpha1.ApplicationDefinition) bool { return d.IsCopy() })
 }
 
-// K32: the hub is the source of truth, and nobody in a seed makes it lose anything.
+// K32: the hub is the source of truth, and no user of a seed makes it lose anything.
 func TestCopy_inASeedIsPutRight(t *testing.T) {
 	f := newFleet(t)
 	cases := map[string]struct {

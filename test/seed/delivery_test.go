@@ -126,7 +126,7 @@ spec:
 	}
 	require.Error(t, f.seed.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "misplaced"}, &corev1.ConfigMap{}))
 	require.NoError(t, f.seed.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "not-here"}, inst))
-	assert.Empty(t, inst.Finalizers, "nobody drives it before the seed has a KubernetesCluster for itself")
+	assert.Empty(t, inst.Finalizers, "no controller drives it before the seed has a KubernetesCluster for itself")
 	requests, err := f.seedAt.Requests(t.Context(), env.AuditMark{}, env.ByUser(theHub))
 	require.NoError(t, err)
 	asked := map[string]bool{}

@@ -111,7 +111,7 @@ func TestAuthority_issues(t *testing.T) {
 	assert.Equal(t, short.NotAfter(), leaf.NotAfter(), "no longer than the authority")
 
 	_, err = a.Issue(now)
-	assert.Error(t, err, "a certificate for nobody")
+	assert.Error(t, err, "a certificate without names")
 }
 
 // The certificate is one that a client which trusts the bundle believes, under each of its names.
@@ -154,7 +154,7 @@ func TestHolder_serves(t *testing.T) {
 	require.NoError(t, handshake(second, "localhost"))
 }
 
-// acceptAll shakes hands with whoever comes, until the listener is closed.
+// acceptAll shakes hands with every client, until the listener is closed.
 func acceptAll(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()

@@ -16,7 +16,7 @@ func TestBudget_isShared(t *testing.T) {
 	cancel()
 	b := intake.NewBudget(100)
 	first, err := b.Acquire(ended, 60)
-	require.NoError(t, err, "there is room, so that nobody waits")
+	require.NoError(t, err, "there is room, so that no request waits")
 	_, err = b.Acquire(ended, 60)
 	require.ErrorIs(t, err, intake.ErrBusy)
 	small, err := b.Acquire(ended, 40)

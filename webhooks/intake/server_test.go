@@ -109,7 +109,7 @@ func TestServer_refusesBeforeAnythingIsDecoded(t *testing.T) {
 }
 
 // What is answered at once is bounded by bytes: one large request leaves room for small ones; others
-// of its size wait until it is answered, or until nobody waits for them any more. On one connection,
+// of its size wait until it is answered, or until no client waits for them any more. On one connection,
 // as that of an API server, none of them holds up another.
 func TestServer_boundsWhatIsAnsweredAtOnce(t *testing.T) {
 	const large = 7 << 20
@@ -149,7 +149,7 @@ func TestServer_boundsWhatIsAnsweredAtOnce(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code, "what was taken is given back")
 }
 
-// What is read at once is bounded, too, and nobody waits for that.
+// What is read at once is bounded, too, and no client waits for that.
 func TestServer_boundsWhatIsReadAtOnce(t *testing.T) {
 	address := serve(t, intake.Clients{}, time.Minute, func(http.ResponseWriter, *http.Request) {})
 	var conns []net.Conn
@@ -167,7 +167,7 @@ func TestServer_boundsWhatIsReadAtOnce(t *testing.T) {
 	}, env.Limit, time.Millisecond)
 	code, _ := post(t.Context(), t, client(t), address, strings.NewReader(`{}`))
 	assert.Equal(t, http.StatusOK, code, "there is room for what is small")
-	for _, conn := range conns { // nobody waits for them for long
+	for _, conn := range conns { // no client waits for them for long
 		require.NoError(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 		answer := make([]byte, 64)
 		n, err := conn.Read(answer)
@@ -212,7 +212,7 @@ func TestServer_boundsConnections(t *testing.T) {
 	}, env.Limit, 20*time.Millisecond, "what is closed counts no more")
 }
 
-// Where API servers have a client certificate, nobody else is answered.
+// Where API servers have a client certificate, no other client is answered.
 func TestServer_asksForAClientCertificate(t *testing.T) {
 	authority, another := newAuthority(t), newAuthority(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
@@ -226,10 +226,10 @@ func TestServer_asksForAClientCertificate(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, code, "another of the same authority")
 	assert.Equal(t, `the client certificate is for "kubelet", which may not call this webhook`, text)
 	code, text = post(t.Context(), t, client(t), address, strings.NewReader(`{}`))
-	assert.Equal(t, http.StatusForbidden, code, "somebody in the cluster")
+	assert.Equal(t, http.StatusForbidden, code, "a user of the cluster")
 	assert.Contains(t, text, "a client certificate is required")
 	_, err := client(t, newCertificate(t, another, "kube-apiserver")).Post("https://"+address+path, "application/json", strings.NewReader(`{}`))
-	require.Error(t, err, "anybody can make a certificate of that name")
+	require.Error(t, err, "any user can make a certificate of that name")
 
 	another.write(t, file)
 	code, _ = post(t.Context(), t, client(t, newCertificate(t, another, "kube-apiserver")), address, strings.NewReader(`{}`))

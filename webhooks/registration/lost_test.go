@@ -25,7 +25,7 @@ func forbidden(resource string) error {
 }
 
 // Deleting the Secret of the certificate authority does not stop a process that may not make it
-// again: it goes on with the authority that everybody trusts, and says what to do.
+// again: it goes on with the authority that is trusted, and says what to do.
 func TestKeyring_ofASecretThatIsLost(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, corev1.AddToScheme(scheme))
@@ -72,7 +72,7 @@ type lock struct {
 func (l *lock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
 func (*lock) Describe() string                                                  { return "waybill-system/" + LeaseName }
 
-// A Lease that was deleted is asked for every other second: why nobody leads is said once.
+// A Lease that was deleted is asked for every other second: why there is no leader is said once.
 func TestChartLease_saysTheWayOutOnce(t *testing.T) {
 	var logged []string
 	stub := &lock{err: forbidden("leases")}

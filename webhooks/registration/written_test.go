@@ -22,7 +22,7 @@ import (
 // enforced is what the admission enforcer of AKS adds to the selectors of every configuration.
 var enforced = metav1.LabelSelectorRequirement{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist}
 
-// C51: a configuration that somebody else completes after each write is put right ever more slowly,
+// C51: a configuration that another field manager completes after each write is corrected ever more slowly,
 // and what is to be registered anew is written at once.
 func TestRegister_whereSomebodyElseCompletesIt(t *testing.T) {
 	for name, update := range map[string]func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error{

@@ -79,7 +79,7 @@ func (t *trees) follow(ctx context.Context, page treePage, b *branches) {
 	}()
 }
 
-// shown tells the streams of a page what a tree that was read for it consists of. sketch is only called if there are some.
+// shown passes to the streams of a page what a tree that was read for it consists of. sketch is only called if there are some.
 func (t *trees) shown(page treePage, sketch func() *tree.Sketch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -376,13 +376,13 @@ func (t *twig) touched(changed any) error {
 // Add implements cache.ReflectorStore, as the others do.
 func (t *twig) Add(object any) error { return t.touched(object) }
 
-// Update is told of an object that has changed.
+// Update is called for an object that has changed.
 func (t *twig) Update(object any) error { return t.touched(object) }
 
-// Delete is told of an object that is gone.
+// Delete is called for an object that was deleted.
 func (t *twig) Delete(object any) error { return t.touched(object) }
 
-// Replace is told of all objects, when the watch begins and after it was interrupted.
+// Replace is called with all objects, when the watch begins and after it was interrupted.
 func (t *twig) Replace(list []any, _ string) error {
 	objects := make([]metav1.Object, 0, len(list))
 	for _, one := range list {

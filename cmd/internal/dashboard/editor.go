@@ -24,7 +24,7 @@ type editorField struct {
 	Snippet string
 }
 
-// editorOf returns what a schema tells of values; without fields if there is none.
+// editorOf returns what a schema says of values; without fields if there is none.
 func editorOf(s *schema.Schema) editor {
 	if s == nil {
 		return editor{}

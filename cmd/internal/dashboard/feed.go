@@ -18,7 +18,7 @@ const (
 
 var errTooMany = errors.New("too many pages are open")
 
-// feed tells those who look at pages that something has changed.
+// feed notifies the open pages of changes.
 type feed struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
@@ -87,7 +87,7 @@ func (f *feed) now() uint64 {
 	return f.count
 }
 
-// catchUp wakes a stream if something has changed since its page was read.
+// catchUp notifies a stream if something has changed since its page was read.
 func (f *feed) catchUp(to *stream, seen uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +112,7 @@ func (f *feed) tell(kind, namespace, name string) {
 	}
 }
 
-// tell wakes a stream. It does not block.
+// tell notifies a stream. It does not block.
 func (s *stream) tell(kind, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *stream) tell(kind, namespace string) {
 func (s *stream) wake() {
 	select {
 	case s.woken <- struct{}{}:
-	default: // it is woken already
+	default: // a notification is pending already
 	}
 }
 

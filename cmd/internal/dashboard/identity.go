@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxGroups and maxNameLength bound what is taken for a user: each request to an API server carries it.
+	// maxGroups and maxNameLength bound the identity of a user: each request to an API server carries it.
 	maxGroups     = 500
 	maxNameLength = 256
 	// maxViewers is how many users are remembered, with their connections and rights, viewerFor how long after their

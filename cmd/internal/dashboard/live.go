@@ -14,7 +14,7 @@ import (
 
 // pace is how fast streams go.
 type pace struct {
-	// gather is how long changes are gathered before a page is told to fetch itself again.
+	// gather is how long changes are gathered before a page is notified to fetch itself again.
 	gather time.Duration
 	// ping is how often a stream is written to at least, so that one that is not read is noticed.
 	ping time.Duration
@@ -28,9 +28,9 @@ type pace struct {
 
 var defaultPace = pace{gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour}
 
-// live tells a page, by a stream of server-sent events, when one of the kinds that it is about has changed.
+// live notifies a page, by a stream of server-sent events, when one of the kinds that it is about has changed.
 // The query has the kinds, and the object that the page shows if that is not of the hub's inventory, and what the page has
-// seen: it is told at once if something has changed between that and the stream. The stream ends
+// seen: it is notified at once if something has changed between that and the stream. The stream ends
 // with the session.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	v := visitOf(r)

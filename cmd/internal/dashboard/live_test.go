@@ -50,7 +50,7 @@ func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
 	return found, cancel
 }
 
-// K68: a page is told when what it shows has changed, and only then.
+// K68: a page is notified when what it shows has changed, and only then.
 func TestLive_tellsWhatHasChanged(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

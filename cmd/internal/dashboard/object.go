@@ -184,7 +184,7 @@ func manifestOf(object *unstructured.Unstructured, hides *curtain) string {
 	return string(content)
 }
 
-// followObject has a stream wake when the object of its page changes, and on the page of a tree, what that consists of. It
+// followObject has a stream notified when the object of its page changes, and on the page of a tree, what that consists of. It
 // returns which object that is; nil if the page is about kinds.
 func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Query().Get("object"), "/objects/"), "/")

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 )
 
-// What git owns is not changed without being told, and the page says where to change it.
+// What git owns is not changed without a warning, and the page says where to change it.
 func TestActions_onWhatGitOwns(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

@@ -92,7 +92,7 @@ func TestShared_rightsWithdrawn(t *testing.T) {
 	assert.NotContains(t, b.page("/").body, "berlin")
 }
 
-// A viewer is not told of changes in namespaces that they may not list.
+// A viewer is not notified of changes in namespaces that they may not list.
 func TestShared_changesOfOthersAreNotTold(t *testing.T) {
 	api := hub(t)
 	mine, other := api.Namespace(t), api.Namespace(t)

@@ -48,13 +48,13 @@ func held(namespace, rollback string, since metav1.Time) string {
 	return fmt.Sprintf("held by ApplicationRollback %s/%s since %s", namespace, rollback, since.UTC().Format(time.RFC3339))
 }
 
-// supposes reports whether something else is asked about than what the cluster has.
+// supposes reports whether the user asks for another desired state than the cluster has.
 func (j *job) supposes() bool {
 	return j.version != "" || len(j.options.values) > 0 || len(j.definitions) > 0 || len(j.files) > 0
 }
 
-// keepHeld has what a release consists of stay as it is, if a rollback holds the installation and nothing
-// else is asked about than what was wanted then.
+// keepHeld has what a release consists of stay as it is, if a rollback holds the installation and the
+// desired state is what it was then.
 func (j *job) keepHeld(inst *v1alpha1.ApplicationInstallation, changes []change) {
 	h := inst.Status.ReleaseHold
 	if !h.Holds() || j.supposes() || inst.Status.ObservedGeneration != inst.Generation {

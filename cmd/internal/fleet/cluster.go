@@ -38,7 +38,7 @@ const secretReads = 16
 type Cluster struct {
 	// Key of the KubernetesCluster; zero for a hub that has no KubernetesCluster of its own.
 	Key types.NamespacedName
-	// Paused says that the KubernetesCluster is: nobody reconciles the installations there.
+	// Paused says that the KubernetesCluster is: no controller reconciles the installations there.
 	Paused bool
 
 	seed   bool     // it is a seed
@@ -95,7 +95,7 @@ func dial(config *rest.Config) (*connection, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	quiet := metadata.ConfigFor(config)
-	quiet.WarningHandler = rest.NoWarnings{} // it lists all kinds: nobody chose those that are deprecated
+	quiet.WarningHandler = rest.NoWarnings{} // it lists all kinds: the user did not choose the deprecated ones
 	m, err := metadata.NewForConfigAndClient(quiet, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

@@ -9,10 +9,10 @@ type Place struct {
 	Hub, Target *Cluster
 	// SystemNamespace of the hub.
 	SystemNamespace string
-	// Impersonated says that the user already is somebody else than the credentials of Target say, so that
-	// they cannot become a ServiceAccount there.
+	// Impersonated says that the credentials of Target already impersonate the user, who therefore cannot
+	// impersonate a ServiceAccount there.
 	Impersonated bool
-	// Warn tells the user what is not known, although the result is good without it. It may be called
+	// Warn reports to the user what is not known, although the result is good without it. It may be called
 	// by several goroutines.
 	Warn func(format string, args ...any)
 }

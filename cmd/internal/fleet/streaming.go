@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Streaming is like REST, for watches and logs, which last as long as there is something to tell:
+// Streaming is like REST, for watches and logs, which last as long as there is something to report:
 // neither the configuration nor the HTTP client has a time limit.
 func (c *Cluster) Streaming() (*rest.Config, *http.Client, error) {
 	config, httpClient, err := c.REST()
@@ -26,7 +26,7 @@ func (c *Cluster) StreamingMetadata() (metadata.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.WarningHandler = rest.NoWarnings{} // what is watched is there already: nobody chose its version now
+	config.WarningHandler = rest.NoWarnings{} // what is watched is there already: the user does not choose its version
 	m, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

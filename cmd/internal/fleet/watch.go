@@ -24,8 +24,8 @@ type Site struct {
 // Site returns what identifies the cluster.
 func (c *Cluster) Site() Site { return Site{c.Key, c.Name()} }
 
-// Watch tells of the objects of a core resource in a namespace of a cluster, without their managedFields: of those that
-// there are, and at each change until ctx ends; gone says that the API server no longer has one. A watch that is
+// Watch reports the objects of a core resource in a namespace of a cluster, without their managedFields: those that
+// there are, and each change until ctx ends; gone says that the API server no longer has one. A watch that is
 // interrupted is begun again. Watch returns an error if it cannot connect, or as soon as the API server denies the
 // request; tell is called by one goroutine, and not after Watch has returned.
 func Watch[T client.Object](ctx context.Context, c *Cluster, resource, namespace string, of T, tell func(found T, gone bool)) error {

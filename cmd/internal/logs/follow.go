@@ -260,7 +260,7 @@ func (f *follower) watchAll(ctx context.Context, members []tree.Member) {
 	}
 }
 
-// watch tells of the Pods of a namespace until ctx ends.
+// watch reports the Pods of a namespace until ctx ends.
 func (f *follower) watch(ctx context.Context, at *fleet.Cluster, namespace string) {
 	err := fleet.Watch(ctx, at, "pods", namespace, &corev1.Pod{}, func(pod *corev1.Pod, gone bool) {
 		send(ctx, f.sightings, sighting{at: at, pod: pod, gone: gone})

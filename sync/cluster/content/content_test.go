@@ -42,7 +42,7 @@ func newReader(t *testing.T, objects ...client.Object) (*content.Reader, client.
 	return content.NewReader(t.Context(), &metadataCache{reader: c}, direct), c, direct
 }
 
-// metadataCache is a cache of metadata that tells of deletions when it is told to.
+// metadataCache is a cache of metadata that reports deletions when the test has it do so.
 type metadataCache struct {
 	informertest.FakeInformers
 	reader client.Reader

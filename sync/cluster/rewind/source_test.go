@@ -47,7 +47,7 @@ func (s *server) watch(context.Context, metav1.ListOptions) (watch.Interface, er
 	return s.watching, nil
 }
 
-// observed is the source of a reflector, and what it told.
+// observed is the source of a reflector, and what it reported.
 type observed struct {
 	*server
 	source *cache.ListWatch
@@ -110,7 +110,7 @@ func TestSource_listsAnewOnceConnectionsWereRefused(t *testing.T) {
 	})
 }
 
-// An API server that starts lets who connects wait, and refuses nobody.
+// An API server that starts lets clients wait, and refuses none.
 func TestSource_looksWhereAWatchIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := observe()
@@ -123,7 +123,7 @@ func TestSource_looksWhereAWatchIsSlow(t *testing.T) {
 	})
 }
 
-// An API server that ends cuts its watches; behind a load balancer, nobody refuses the next connection.
+// An API server that ends cuts its watches; behind a load balancer, the next connection is not refused.
 func TestSource_looksWhereTheWatchBeforeWasCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := observe()

@@ -87,7 +87,7 @@ func (s *defining) answer(err error, names ...string) {
 	}
 }
 
-// waiting are the definitions of a server, and who was told of changes.
+// waiting are the definitions of a server, and who was notified of changes.
 type waiting struct {
 	*Definitions[string]
 	mu   sync.Mutex
@@ -105,7 +105,7 @@ func newWaiting(t *testing.T, server *defining) *waiting {
 	return w
 }
 
-// after passes time, and returns who was told meanwhile.
+// after passes time, and returns who was notified meanwhile.
 func (w *waiting) after(d time.Duration) []string {
 	<-time.After(d)
 	synctest.Wait()
@@ -120,7 +120,7 @@ func (w *waiting) after(d time.Duration) []string {
 var mayNotList = apierrors.NewForbidden(crdResource.GroupResource(), "", errors.New("no"))
 
 // An API server that was restarted forbids everything until it knows all rights. Who waits then is
-// told of what arrives later all the same.
+// notified of what arrives later all the same.
 func TestDefinitions_goOnAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &defining{}
@@ -141,7 +141,7 @@ func TestDefinitions_goOnAfterARefusal(t *testing.T) {
 	})
 }
 
-// C37: whom nobody waits for is not asked again, and who is refused not often.
+// C37: what no caller waits for is not asked for again, and what is refused not often.
 func TestDefinitions_areNotAskedForInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &defining{err: mayNotList}

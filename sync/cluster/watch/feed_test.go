@@ -111,7 +111,7 @@ func TestFeed_beginsAgain(t *testing.T) {
 			return f.State()
 		}
 		require.True(t, after(time.Second).Ended)
-		require.ErrorIs(t, f.Await(t.Context()), forbidden, "nobody is kept waiting")
+		require.ErrorIs(t, f.Await(t.Context()), forbidden, "no caller is kept waiting")
 		require.True(t, after(time.Minute).Ended, "it was refused again")
 		assert.EqualValues(t, 2, s.tries.Load())
 		s.err.Store(nil)

@@ -24,7 +24,7 @@ func (h hanging) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, er
 	return nil, errors.New("too late")
 }
 
-// An API server that hangs holds up nobody for longer than a question may take.
+// An API server that hangs holds up no caller for longer than a question may take.
 func TestMapping_endsWithItsContext(t *testing.T) {
 	tooSlow := errors.New("it does not answer in time")
 	ctx, cancel := context.WithCancelCause(t.Context())

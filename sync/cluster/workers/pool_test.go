@@ -57,7 +57,7 @@ func run[R any](t *testing.T, c *fake, options workers.Options[string, R]) *work
 	return p
 }
 
-// What comes of a key says when it is worked on again, if nobody adds it.
+// What comes of a key says when it is worked on again, if it is not enqueued.
 func TestPool_triesAgain(t *testing.T) {
 	lost := &cluster.UnreachableError{}
 	cases := map[string]struct {
@@ -137,7 +137,7 @@ func TestPool_learnsFirst(t *testing.T) {
 	})
 }
 
-// The owner of a key is told what is new, and only that.
+// The owner of a key is notified of what is new, and only of that.
 func TestPool_tellsWhatHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, value, failure := 0, []string{"held"}, error(nil)

@@ -178,7 +178,7 @@ func (w *world) owned() []string {
 }
 
 // assertHeld checks that wherever there is an ownerReference, or a Pod, the Application cannot go
-// before somebody has looked after it, and that its status names the kind (C42).
+// before it was reconciled, and that its status names the kind (C42).
 func (w *world) assertHeld() {
 	w.T.Helper()
 	app, owned := &v1alpha1.Application{}, w.owned()
@@ -233,7 +233,7 @@ func (w *world) owns(ready, container string, objects ...string) bool {
 }
 
 // stays reports whether these are the ConfigMaps and Secrets of the test that are still there, that
-// nobody owns them, and that neither the shop nor its Pod is there any more.
+// they have no owner, and that neither the shop nor its Pod is there any more.
 func (w *world) stays(objects ...string) bool {
 	w.T.Helper()
 	if w.Exists(&v1alpha1.Application{}, "shop") {

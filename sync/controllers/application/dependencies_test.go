@@ -16,7 +16,7 @@ func depending(name string, dependencies ...string) *v1alpha1.Application {
 	return app
 }
 
-// A39, A46-A48, A58, A69, A74, A75, A77: who depends on an Application is told when it comes and
+// A39, A46-A48, A58, A69, A74, A75, A77: who depends on an Application is enqueued when it comes and
 // when it goes, and is no owner of it.
 func TestDependencies_areFollowed(t *testing.T) {
 	w, elsewhere := newWorld(t), newWorld(t)

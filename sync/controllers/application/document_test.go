@@ -38,7 +38,7 @@ func (w *world) create(file string) {
 	}
 }
 
-// ownsAll tells whether every component of an Application is owned by it.
+// ownsAll reports whether every component of an Application is owned by it.
 func ownsAll(app *v1alpha1.Application) bool {
 	return !slices.ContainsFunc(app.Status.Components, func(c v1alpha1.ComponentStatus) bool { return !c.Owned })
 }

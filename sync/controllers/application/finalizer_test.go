@@ -77,7 +77,7 @@ func TestDeletion_orphaning(t *testing.T) {
 }
 
 // C7, C42: what is no component any more is not deleted with the Application, also when that
-// happened while nobody looked: the references are taken off before it goes.
+// happened while no process ran: the references are taken off before it goes.
 func TestDeletion_sparesWhatIsNoComponent(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"))
 	kept, unlisted, component := configMap(member("kept")), secret(member("unlisted")), configMap(member("component"))

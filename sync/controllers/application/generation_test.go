@@ -69,7 +69,7 @@ func TestReady_isAConditionStatus(t *testing.T) {
 	}
 }
 
-// A23: labels and annotations of an Application are for whoever sets them.
+// A23: labels and annotations of an Application are for the users who set them.
 func TestMetadata_isKept(t *testing.T) {
 	w := newWorld(t)
 	app := shop(named("ConfigMap", "settings"))
@@ -82,7 +82,7 @@ func TestMetadata_isKept(t *testing.T) {
 	assert.Equal(t, map[string]string{"example.com/on-call": "b"}, app.Annotations)
 }
 
-// A55, A72: an annotation may name what is not there: it stays, nobody else gets the object, and an
+// A55, A72: an annotation may name what is not there: it stays, no other gets the object, and an
 // Application of the name that comes has a status of all of its components.
 func TestSelection_annotationOfAnApplicationToCome(t *testing.T) {
 	w := newWorld(t)

@@ -70,7 +70,7 @@ func (w *world) awaitStatusReady(app *v1alpha1.Application, ready metav1.Conditi
 
 func anyPod(*corev1.Pod) bool { return true }
 
-// A5, A81-A87: the Pod is made, mirrored, replaced, made anew and removed.
+// A5, A81-A87: the Pod is created, mirrored, replaced, recreated and removed.
 func TestHealthCheck_lifeOfThePod(t *testing.T) {
 	w := newWorld(t)
 	app := shop(named("Pod", ""))
@@ -85,7 +85,7 @@ func TestHealthCheck_lifeOfThePod(t *testing.T) {
 	assert.Equal(t, "shop", first.Labels[v1alpha1.HealthCheckLabel])
 	assert.Equal(t, "shop", first.Annotations[v1alpha1.ApplicationAnnotation], "A94: the way back")
 
-	// A84: deleted by hand, it is made anew under the same name (A82).
+	// A84: deleted by hand, it is recreated under the same name (A82).
 	require.NoError(t, w.Client.Delete(t.Context(), first))
 	again := w.awaitPod(func(p *corev1.Pod) bool { return p.UID != first.UID })
 	assert.Equal(t, first.Name, again.Name)
@@ -173,7 +173,7 @@ func TestHealthCheck_isMirrored(t *testing.T) {
 	}
 	hub.AwaitReady(w.World, app)
 
-	// A84: one that has come to its end is made anew.
+	// A84: one that has ended is recreated.
 	w.play(pod, corev1.PodFailed, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse})
 	w.awaitPod(func(p *corev1.Pod) bool { return p.UID != pod.UID })
 	w.awaitStatusReady(app, metav1.ConditionUnknown)
@@ -216,7 +216,7 @@ func TestHealthCheck_refused(t *testing.T) {
 	assert.Contains(t, message, `violates PodSecurity "restricted:latest"`)
 }
 
-// A42: a Pod that was refused is tried again, and its refusal told when nothing else is, also
+// A42: a Pod that was refused is tried again, and its refusal reported when nothing else is, also
 // where a dependency is missing all the time.
 func TestHealthCheck_refusedBesideAMissingDependency(t *testing.T) {
 	w := newWorld(t)
@@ -271,7 +271,7 @@ func TestHealthCheck_namesFit(t *testing.T) {
 	assert.Len(t, names, 2)
 }
 
-// A84: a Pod that is not wanted any more is removed, also when that happened while nobody looked.
+// A84: a Pod that is not wanted any more is removed, also when that happened while no process ran.
 func TestHealthCheck_droppedWhileNobodyLooked(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t)
 	app := shop()
@@ -285,7 +285,7 @@ func TestHealthCheck_droppedWhileNobodyLooked(t *testing.T) {
 	hub.AwaitReady(w.World, app)
 }
 
-// A82: an Application that is made anew waits until the Pod of the former one is gone, and makes its
+// A82: an Application that is recreated waits until the Pod of the former one is gone, and makes its
 // own then.
 func TestHealthCheck_ofApplicationMadeAnew(t *testing.T) {
 	w := newWorld(t)
@@ -311,7 +311,7 @@ func TestHealthCheck_ofApplicationMadeAnew(t *testing.T) {
 	}
 }
 
-// A Pod that we made ourselves is not taken for somebody else's, however late the watch shows it.
+// A Pod that we made ourselves is not mistaken for another's, however late the watch shows it.
 func TestHealthCheck_watchIsLate(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t)
 	stop()

@@ -31,7 +31,7 @@ func (w *world) mark() env.AuditMark {
 }
 
 // A97: nothing is asked when nothing changes; a reconciliation that is asked for is one write;
-// objects of listed kinds that belong to nobody cost nothing; and a process that starts anew
+// objects of listed kinds that have no owner cost nothing; and a process that starts anew
 // writes nothing where all is as it was.
 func TestIdle_costsNothing(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"), right("apps", "deployments"))
@@ -114,7 +114,7 @@ func TestIdle_gathersWhatComesAtOnce(t *testing.T) {
 }
 
 // A97: the larger a status is, the less often it is written: of an object that comes and goes
-// all the time, one of 200 KB tells every two seconds.
+// all the time, one of 200 KB is written every two seconds.
 func TestIdle_largeStatusIsWrittenSeldom(t *testing.T) {
 	w := newAgentWorld(t, right("", "configmaps"))
 	const objects = 320 // of about 640 bytes each in the status

@@ -72,7 +72,7 @@ func TestInstallation_observesWhatHelmMade(t *testing.T) {
 	hub.Reconcile(w.World, inst)
 	hub.AwaitReady(w.World, inst)
 	require.True(t, w.Exists(web, "web"))
-	assert.Equal(t, version, web.ResourceVersion, "nobody corrects what was marked")
+	assert.Equal(t, version, web.ResourceVersion, "what was marked is not corrected")
 
 	w.delete(inst)
 	w.AwaitGone(&appsv1.Deployment{}, "web")

@@ -100,7 +100,7 @@ func TestKinds_arriveAndVanish(t *testing.T) {
 }
 
 // C35, C44: what the agent may not do is said by the Applications that it concerns, with the
-// right that is missing, and holds up nobody else; once it is granted, it is used.
+// right that is missing, and holds up no other; once it is granted, it is used.
 func TestKinds_forbidden(t *testing.T) {
 	w := newAgentWorld(t, right("", "configmaps"))
 	w.Create(configMap(member("settings")))

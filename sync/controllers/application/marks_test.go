@@ -29,7 +29,7 @@ func TestMarks_areFilledIn(t *testing.T) {
 	w.awaitComponents(app, "2/2")
 }
 
-// C52: what was filled in is worked out anew when it does not match any more; an explicit
+// C52: what was filled in is determined again when it does not match any more; an explicit
 // annotation is left as it is.
 func TestMarks_areTakenBack(t *testing.T) {
 	w := newWorld(t)

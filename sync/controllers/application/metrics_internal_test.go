@@ -32,7 +32,7 @@ func TestReconcile_forgetsWhatALatePassSet(t *testing.T) {
 	assert.Empty(t, r.throttle.rests)
 }
 
-// What was written of an Application is not remembered when it went, or was made anew, during the
+// What was written of an Application is not remembered when it went, or was recreated, during the
 // pass.
 func TestReconcile_forgetsWhatIsGone(t *testing.T) {
 	scheme := runtime.NewScheme()

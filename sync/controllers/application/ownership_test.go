@@ -166,7 +166,7 @@ func TestOwnership_ofApplicationMadeAnew(t *testing.T) {
 	hub.AwaitReady(w.World, second)
 }
 
-// A70, A65: objects that are deleted and made anew with another UID are owned anew.
+// A70, A65: objects that are deleted and recreated with another UID are owned again.
 func TestOwnership_ofObjectMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	app := shop(named("ConfigMap", "settings"))
@@ -181,7 +181,7 @@ func TestOwnership_ofObjectMadeAnew(t *testing.T) {
 	}
 }
 
-// Somebody who takes off what we write is told of, instead of being fought all the time.
+// A controller that removes what we write is reported, instead of being overwritten all the time.
 func TestOwnership_tellsOfAFight(t *testing.T) {
 	w := newAgentWorld(t, right("", "configmaps"))
 	settings := configMap(member("settings"))

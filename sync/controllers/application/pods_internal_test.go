@@ -77,7 +77,7 @@ func noObjects() *dynamicfake.FakeDynamicClient {
 }
 
 // While the API server does not say which Pods there are, that holds back no Application for long;
-// once it does, they are woken again.
+// once it does, they are enqueued again.
 func TestPods_thatNobodyLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, silent := noObjects(), apiwatch.NewFake()

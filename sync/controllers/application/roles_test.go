@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// C35, C44: API servers let nobody change a Role who does not hold what it grants, but for its
+// C35, C44: API servers let no user change a Role who does not hold what it grants, but for its
 // ownerReferences. So an agent without these rights owns what is annotated, and says of what is not
 // how it comes to be.
 func TestRoles_areOwnedWithoutTheirRights(t *testing.T) {

@@ -37,7 +37,7 @@ func surveyed(t *testing.T) (*scope, *tracker.Object) {
 	}}
 }
 
-// An object that is on its way out is annotated no more, so nobody is told that it will be.
+// An object that is on its way out is annotated no more, so no user is told that it will be.
 func TestStranger_thatIsBeingDeleted(t *testing.T) {
 	r := &Reconciler{keeper: ownership.New(ownership.Options{})}
 	s, o := surveyed(t)
@@ -46,7 +46,7 @@ func TestStranger_thatIsBeingDeleted(t *testing.T) {
 	assert.Equal(t, "exists, but is being deleted", s.stranger(r, o))
 }
 
-// brokenDiscovery is an API server of which nobody knows what it serves.
+// brokenDiscovery is an API server of which it is not known what it serves.
 type brokenDiscovery struct{ meta.RESTMapper }
 
 func (b brokenDiscovery) Mapper() meta.RESTMapper    { return b }

@@ -120,7 +120,7 @@ func TestThrottle_restsAfterAWriteThatTook(t *testing.T) {
 	})
 }
 
-// A status is held back only so long, and an Application that is settled is not woken for it.
+// A status is held back only so long, and an Application that is settled is not enqueued for it.
 func TestThrottle_holdsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wakes atomic.Int64

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// C47: nobody is advised to delete a cluster that is paused.
+// C47: users are not advised to delete a cluster that is paused.
 func TestAway(t *testing.T) {
 	used := []v1alpha1.VersionUsage{{Version: "1.0.0", Count: 1, Installations: []string{"team/berlin/shop/web"}}}
 	cluster := func(paused, reachable bool) []v1alpha1.KubernetesCluster {

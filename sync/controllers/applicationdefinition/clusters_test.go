@@ -81,7 +81,7 @@ func TestCopies_deadCluster(t *testing.T) {
 	s.define("after")
 	until(t, s.user("user"), "after", present)
 	state, _ := s.registry.State(s.key("eu-2"))
-	assert.True(t, state.Reachable, "nobody knows yet that the other one hangs")
+	assert.True(t, state.Reachable, "that the other one hangs is not known yet")
 	gate.Shut()
 	d := until(t, s, "after", isReady)
 	assert.EqualValues(t, 1, d.Status.Clusters)
@@ -116,7 +116,7 @@ func TestCopies_whileAway(t *testing.T) {
 	until(t, other, "changed", func(d *v1alpha1.ApplicationDefinition) bool { return d.Spec.Description == "new" })
 }
 
-// A cluster that is being let go, or is paused, is left alone.
+// A cluster that is being removed, or is paused, is left alone.
 func TestCopies_clusterThatGoes(t *testing.T) {
 	s := newSuite(t)
 	kc := s.engage("eu-1", shared(t, "user").RESTConfig(), nil)
@@ -131,7 +131,7 @@ func TestCopies_clusterThatGoes(t *testing.T) {
 	require.NoError(t, user.Delete(t.Context(), newDefinition("web")))
 	change(t, s, "web", func(d *v1alpha1.ApplicationDefinition) { d.Spec.Description = "new" })
 	until(t, s, "web", isReady)
-	assert.Nil(t, get(t, user, "web"), "whoever lets the cluster go takes the copies away")
+	assert.Nil(t, get(t, user, "web"), "the controller of KubernetesClusters deletes the copies")
 	released := held.DeepCopy()
 	released.Finalizers = nil
 	require.NoError(t, s.Patch(t.Context(), released, client.MergeFrom(held)))

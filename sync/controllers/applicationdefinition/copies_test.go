@@ -92,7 +92,7 @@ func TestCopies_notOnTheHub(t *testing.T) {
 	assert.NotNil(t, d.Spec.Versions[0].Template)
 }
 
-// K32: the hub is the single source of truth. What others do to a copy is put right at once.
+// K32: the hub is the single source of truth. What others do to a copy is corrected at once.
 func TestCopies_arePutRight(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -118,7 +118,7 @@ func (s *suite) start() {
 	s.t.Cleanup(s.stop)
 }
 
-// clear removes what the test left on the hub and in the user clusters: nobody else does.
+// clear removes what the test left on the hub and in the user clusters: no controller does.
 func (s *suite) clear() {
 	ctx := context.WithoutCancel(s.t.Context())
 	require.NoError(s.t, s.DeleteAllOf(ctx, &v1alpha1.KubernetesCluster{}, client.InNamespace(s.ns)))
@@ -250,7 +250,7 @@ func isReady(d *v1alpha1.ApplicationDefinition) bool {
 	return d != nil && d.Status.ObservedGeneration == d.Generation && condition(d, v1alpha1.ReadyCondition).Status == metav1.ConditionTrue
 }
 
-// says tells whether a definition is not ready for that reason, and says so.
+// says reports whether a definition is not ready for that reason, and says so.
 func says(reason, message string) func(*v1alpha1.ApplicationDefinition) bool {
 	return func(d *v1alpha1.ApplicationDefinition) bool {
 		ready := condition(d, v1alpha1.ReadyCondition)

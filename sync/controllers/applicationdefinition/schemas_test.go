@@ -22,7 +22,7 @@ func system(t *testing.T, c client.Client) {
 }
 
 // K31, K48: a copy says what values are checked against, and the schema goes with it; also where it is
-// learned after the copy was made, and where there is no system namespace nobody waits for it.
+// learned after the copy was made, and where there is no system namespace it is not waited for.
 func TestCopies_haveTheSchemasOfValues(t *testing.T) {
 	s := newSuite(t)
 	system(t, s)

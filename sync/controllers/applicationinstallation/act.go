@@ -20,9 +20,9 @@ const (
 	install kind = "install"
 	// rollBack gives up what was installed last, because it did not become healthy.
 	rollBack kind = "rollback"
-	// correct puts right the objects that are known to be changed.
+	// correct corrects the objects that are known to be changed.
 	correct kind = "correct"
-	// compare compares every object with the cluster and puts right what differs.
+	// compare compares every object with the cluster and corrects what differs.
 	compare kind = "compare"
 	// attend watches what is held, and goBack rolls it back to the revision that its objects are of.
 	attend kind = "attend"
@@ -105,7 +105,7 @@ func (s *scope) unfinished() bool {
 }
 
 // perform runs an action outside the workers. If the cluster reported a change by others while it ran,
-// the installation is reconciled once more: the wake for that change was spent on the end of the
+// the installation is enqueued once more: the request for that change was used up by the end of the
 // action.
 func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	if s.session.running == nil {
@@ -117,7 +117,7 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	p.unwanted, p.doing, p.attempt = a.unwanted, a.doing, a.attempt
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s.inst), a.input(), func(ctx context.Context) acted {
 		defer p.doing.shown.Begin()()
-		defer d.cluster.Hold()() // even if it is told to end, it records how it ended
+		defer d.cluster.Hold()() // even if it is cancelled, it records how it ended
 
 		p.inventory = p.deployed.all() // now that the job before has ended
 		return a.work(d.onTerms(ctx, s.key()), p)
@@ -153,7 +153,7 @@ func (d *driver) due(s *scope) *action {
 		return &action{kind: rollBack, why: why, work: func(ctx context.Context, p plan) acted {
 			refused := func(err error) acted { return spared(why, err) }
 			got := d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return m.rollback(ctx, p, why) })
-			d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
+			d.noteLast(ctx, p, got) // it may have been cancelled after it had noted the release
 			return got
 		}}
 	}
@@ -174,8 +174,8 @@ func (d *driver) due(s *scope) *action {
 	}}
 }
 
-// correctionDue returns how to put right what others have changed, or may have; nothing if that is not
-// due. After a correction that failed, everything is compared: the objects that it could not put right
+// correctionDue returns how to correct what others have changed, or may have; nothing if that is not
+// due. After a correction that failed, everything is compared: the objects that it could not correct
 // are not known to be changed any more.
 func (s *scope) correctionDue(changed bool) kind {
 	switch {
@@ -234,7 +234,7 @@ func (s *scope) startInterval() {
 	}
 }
 
-// retryDue reports whether to try again what failed: its time has come, or somebody asks for it,
+// retryDue reports whether to try again what failed: its time has come, or a user requests it,
 // which also retries a failure that waits for a change.
 func (s *scope) retryDue(a attempts) bool {
 	return s.isDue(a.At) || a.Failures > 0 && a.requested != s.requestedAt()

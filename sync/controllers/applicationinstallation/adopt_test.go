@@ -15,7 +15,7 @@ import (
 )
 
 // C41: a process that is killed after an install, before that is noted, leaves it to the next one: that
-// knows it by its record, installs nothing once more, and accuses nobody.
+// knows it by its record, installs nothing once more, and reports no tampering.
 func TestInstallation_isKnownByItsRecordThoughItsReleaseIsNot(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)
@@ -36,7 +36,7 @@ func TestInstallation_isKnownByItsRecordThoughItsReleaseIsNot(t *testing.T) {
 	}
 }
 
-// C41: nor is what it made taken for right, whatever is to become of drift: anybody may have copied a
+// C41: nor is what it made accepted as it is, whatever is to become of drift: any user may have copied a
 // record, and an action would have written all of it.
 func TestInstallation_knownByItsRecordIsPutRight(t *testing.T) {
 	for _, drift := range []v1alpha1.DriftDetection{v1alpha1.DriftDisabled, v1alpha1.DriftWarn} {

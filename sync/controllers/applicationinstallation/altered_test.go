@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// alter does to the record of a revision of the release `web` what anybody may who may write
+// alter does to the record of a revision of the release `web` what any user may do who may write
 // Secrets in its namespace. change is given a manifest that makes its writer the administrator
 // of the cluster.
 func (w *world) alter(revision int, change func(r *helmrelease.Release, binding string)) {
@@ -42,7 +42,7 @@ func (w *world) alter(revision int, change func(r *helmrelease.Release, binding 
 func addToManifest(r *helmrelease.Release, binding string) { r.Manifest += "\n---\n" + binding }
 
 // assertNotApplied says that nothing was made of what was written into a record, and that
-// somebody was told.
+// it was reported.
 func (w *world) assertNotApplied(note string) {
 	w.T.Helper()
 	assert.False(w.T, w.ExistsIn("", &rbacv1.ClusterRoleBinding{}, w.Namespace), "what others wrote into the record was applied")
@@ -55,7 +55,7 @@ func (w *world) assertNotApplied(note string) {
 	}), "no event says that %s", note)
 }
 
-// K53, C34, C35: whoever may write into the target namespace gains nothing by the record of Helm,
+// K53, C34, C35: a user who may write into the target namespace gains nothing by the record of Helm,
 // whose hooks would be run with Waybill's rights; nor does the installation stay for it.
 func TestInstallation_runsNoHooksThatOthersWrote(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestInstallation_runsNoHooksThatOthersWrote(t *testing.T) {
 	w.assertNotApplied("Helm's record of revision 1 of release " + w.Namespace + "/web is not as Waybill noted it: its delete hooks were not run")
 }
 
-// K3, C53: what is put right is put right by the chart.
+// K3, C53: what is corrected is corrected by the chart.
 func TestInstallation_makesAnAlteredReleaseAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,7 +98,7 @@ func TestInstallation_makesAnAlteredReleaseAnew(t *testing.T) {
 }
 
 // K47: what is not healthy is not exchanged for what others wrote. That the upgrade did not start
-// from it was told already; the event counts.
+// from it was reported already; the event counts.
 func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

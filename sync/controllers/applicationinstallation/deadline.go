@@ -28,7 +28,7 @@ func (s *scope) awaitHealthAfter(result acted) {
 }
 
 // awaitHealthAnew starts the time anew where it ran out while the cluster was lost, once that is back:
-// nobody has seen whether it became healthy, nor whether it had a chance to.
+// whether it became healthy, or had a chance to, was not observed.
 func (s *scope) awaitHealthAnew() {
 	x := s.session
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 // deployed lists what was installed, or is about to be. A job adds to it before it creates anything, and the next job starts from it: what the first one left in the cluster is listed whether
-// or not anybody still waits for its result.
+// or not a pass still waits for its result.
 type deployed struct {
 	mu  sync.Mutex
 	ids []manifest.ID

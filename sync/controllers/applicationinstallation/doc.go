@@ -5,7 +5,7 @@
 // ApplicationInstallations, so that a dead cluster delays no other. A pass never waits: preparing
 // (fetching a chart, building a kustomization), for which it has a subscription to the source
 // (sync/source/subscription), and acting (a Helm action, an apply) are jobs outside the workers that
-// wake the installation when they end; health and drift arrive as watch events.
+// enqueue the installation when they end; health and drift arrive as watch events.
 //
 // An installation is reconciled when its spec or the annotation reconcile-at changes; when its
 // definition, or a Secret or ConfigMap that it refers to, changes; when one of its objects is

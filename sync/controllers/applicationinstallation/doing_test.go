@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// checked is a chart with a hook that does not end before somebody has it go on.
+// checked is a chart with a hook that does not end before the test has it go on.
 const checked = `
 apiVersion: batch/v1
 kind: Job

@@ -47,7 +47,7 @@ func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
 	w.awaitCorrected("Deployment.apps " + w.Namespace + "/web was missing")
 }
 
-// An event says which fields were put right, and of which object.
+// An event says which fields were corrected, and of which object.
 func TestInstallation_driftThatWasPutRightIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestInstallation_driftThatWasPutRightIsTold(t *testing.T) {
 	w.awaitCorrected("Deployment.apps " + w.Namespace + "/web differed in spec.replicas")
 }
 
-// awaitCorrected waits for the event that says what of the installation was put right.
+// awaitCorrected waits for the event that says what of the installation was corrected.
 func (w *world) awaitCorrected(note string) {
 	w.T.Helper()
 	told := &eventsv1.EventList{}
@@ -84,7 +84,7 @@ func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
 	assert.EqualValues(t, 7, *w.deployment("web").Spec.Replicas, "and left alone")
 }
 
-// disengaged edits while nobody watches: no process is engaged in the cluster.
+// disengaged edits while no watch runs: no process is engaged in the cluster.
 func (w *world) disengaged(edit func()) {
 	w.T.Helper()
 	shared.process.Clusters.Remove(local)
@@ -92,7 +92,7 @@ func (w *world) disengaged(edit func()) {
 	engageAnew()
 }
 
-// K3, C53: what was edited while nobody watched is put right when somebody does again.
+// K3, C53: what was edited while no watch ran is corrected when one runs again.
 func TestInstallation_driftWhileNobodyWatchedIsPutRight(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)
@@ -118,7 +118,7 @@ func TestInstallation_driftWhileNobodyWatchedIsReported(t *testing.T) {
 	assert.True(t, conditions.IsTrue(inst, v1alpha1.DriftedCondition))
 }
 
-// K3: what is edited while something else is put right is put right as well.
+// K3: what is edited while something else is corrected is corrected as well.
 func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,7 +133,7 @@ func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "web"))
 }
 
-// K3: what could not be put right is not forgotten when something else is.
+// K3: what could not be corrected is not forgotten when something else is.
 func TestInstallation_driftThatCouldNotBePutRightIsStillSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -88,11 +88,11 @@ func (r *Reconciler) isSeed(ctx context.Context, c *cluster.Cluster) (bool, erro
 func (r *Reconciler) begin(ctx context.Context, d *driver) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
-	forgetCluster(d.cluster) // what was deleted while nobody drove it is not told any more
+	forgetCluster(d.cluster) // what was deleted while it had no driver is not in the metrics any more
 	r.drivers.Put(ctx, d.cluster.Name(), d)
 }
 
-// end deletes the series of a cluster that nobody drives any more. The last pass has ended.
+// end deletes the series of a cluster that has no driver any more. The last pass has ended.
 func (r *Reconciler) end(c *cluster.Cluster) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
@@ -152,7 +152,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 // namespaceOf is for whom an action is: the slow charts of a namespace do not keep others waiting.
 func namespaceOf(k jobKey) string { return k.name.Namespace }
 
-// notify wakes the installation whose object was changed by others, or whose health changed.
+// notify enqueues the installation whose object was changed by others, or whose health changed.
 func (d *driver) notify(owner apply.Owner) {
 	key := owner.ObjectKey()
 	d.told.Ring(key)
@@ -168,18 +168,18 @@ func (d *driver) sources(ctx context.Context) []source.Source {
 	return []source.Source{installations, dependents, d.waker.Source()}
 }
 
-// wakeAll wakes every installation of the cluster.
+// wakeAll enqueues every installation of the cluster.
 func (d *driver) wakeAll(ctx context.Context) {
 	d.wakeIf(ctx, func(*v1alpha1.ApplicationInstallation) bool { return true })
 }
 
-// wakeUsing wakes the installations of a definition.
+// wakeUsing enqueues the installations of a definition.
 func (d *driver) wakeUsing(ctx context.Context, definition string) {
 	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool { return inst.Spec.ApplicationRef.Name == definition })
 }
 
 // watchNamed watches a kind that installations take values from. Once all of them are known, those that take
-// values from any are woken: until then they have read them without the watch.
+// values from any are enqueued: until then they have read them without the watch.
 func (d *driver) watchNamed(ctx context.Context, kind content.Kind) *metadataWatch {
 	return &metadataWatch{
 		ctx: ctx, cluster: d.cluster, kind: content.Metadata(kind).GroupVersionKind(),
@@ -188,7 +188,7 @@ func (d *driver) watchNamed(ctx context.Context, kind content.Kind) *metadataWat
 	}
 }
 
-// wakeNaming wakes the installations whose values come from the given Secret or ConfigMap; without
+// wakeNaming enqueues the installations whose values come from the given Secret or ConfigMap; without
 // a name, from any of that kind.
 func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.NamespacedName) {
 	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool {
@@ -198,8 +198,8 @@ func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.N
 	}, client.InNamespace(name.Namespace))
 }
 
-// wakeIf wakes the wanted installations. It never waits for the cluster: while the cluster's
-// installations are not known, it wakes none, because the watch that finds them wakes them all.
+// wakeIf enqueues the wanted installations. It never waits for the cluster: while the cluster's
+// installations are not known, it enqueues none, because the watch that finds them enqueues them all.
 func (d *driver) wakeIf(ctx context.Context, wanted func(*v1alpha1.ApplicationInstallation) bool, opts ...client.ListOption) {
 	log := ctrl.LoggerFrom(ctx).WithValues("cluster", d.cluster.Name())
 	informer, err := d.cluster.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))

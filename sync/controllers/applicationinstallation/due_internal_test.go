@@ -33,7 +33,7 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	assert.Zero(t, (&scope{inst: waiting, now: now, session: &session{}}).requeueAfter())
 }
 
-// What failed for want of something that tells nobody when it is there is tried again after the
+// What failed for want of something that sends no event when it is there is tried again after the
 // kernel's back-off, unless the session knows when.
 func TestFailed_isTriedAgain(t *testing.T) {
 	now := time.Now()
@@ -100,7 +100,7 @@ func TestRetryDue(t *testing.T) {
 	}
 }
 
-// K3: what a correction could not put right is not known to be changed any more, so all is compared.
+// K3: what a correction could not correct is not known to be changed any more, so all is compared.
 func TestCorrectionDue_comparesAllAfterAFailure(t *testing.T) {
 	x := &session{acted: true}
 	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, now: time.Now(), session: x}

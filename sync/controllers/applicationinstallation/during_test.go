@@ -32,7 +32,7 @@ kind: ConfigMap
 metadata: {name: web}
 `
 
-// K3, C53: what others do to an object while the hooks that follow it run is put right when they have
+// K3, C53: what others do to an object while the hooks that follow it run is corrected when they have
 // ended, although it is watched only then, and no event, interval or other object says so any more.
 func TestInstallation_driftDuringAHookIsPutRight(t *testing.T) {
 	t.Parallel()

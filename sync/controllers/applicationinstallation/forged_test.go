@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// K53: a Secret that passes for a record of a revision which cannot be holds up nothing, and somebody is told; what comes
+// K53: a Secret that passes for a record of a revision which cannot be holds up nothing, and is reported; what comes
 // next does not count on from it, before or after it is deleted.
 func TestInstallation_ignoresRevisionsThatCannotBe(t *testing.T) {
 	t.Parallel()

@@ -109,7 +109,7 @@ func TestInstallation_goesBackWithARollback(t *testing.T) {
 	assert.False(t, inst.Status.ReleaseHold.Holds())
 }
 
-// C65: what somebody wants in the middle of a rollback is installed when that ends, which is watched.
+// C65: what a user requests in the middle of a rollback is installed when that ends, which is watched.
 func TestInstallation_isUpgradedWhenARollbackHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,7 +183,7 @@ func TestInstallation_isInstalledAgainWhenAHoldIsReleased(t *testing.T) {
 	assert.Nil(t, inst.Status.ReleaseHold)
 }
 
-// C65: without that revision, the objects are held all the same; and nobody holds a release by an
+// C65: without that revision, the objects are held all the same; and no user holds a release by an
 // annotation alone.
 func TestInstallation_saysThatItCannotGoBack(t *testing.T) {
 	t.Parallel()

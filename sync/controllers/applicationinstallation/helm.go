@@ -47,13 +47,13 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	}
 	got.inventory = slices.Clone(result.Objects)
 	if result.Adopted && p.options != nil {
-		// Anybody may have copied the record, so what an action would have written is written, whatever is
-		// to become of drift.
+		// Any user of the namespace may have copied the record, so what an action would have written is written,
+		// whatever is to become of drift.
 		p.options = p.options.DeepCopy()
 		p.options.DriftDetection = v1alpha1.DriftEnabled
 	}
 	if result.Action == release.ActionNone {
-		// Nothing was written, and no event shows what others did while nobody watched.
+		// Nothing was written, and no event shows what others did while no watch ran.
 		return m.compare(ctx, p, got, nil)
 	}
 	return m.describe(ctx, p, got, result)

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/hold"
 )
 
-// holders watches the ApplicationRollbacks and ApplicationSnapshots that hold installations, and wakes these.
+// holders watches the ApplicationRollbacks and ApplicationSnapshots that hold installations, and enqueues these.
 type holders struct {
 	*driver
 	waits                *waits
@@ -39,7 +39,7 @@ func (h *holders) watchOf(ctx context.Context, kind string, called func(name str
 	}}
 }
 
-// seen has an installation woken when a holder changes, and returns the resource version that this has in the
+// seen has an installation enqueued when a holder changes, and returns the resource version that this has in the
 // watch; empty if there is none. It returns false if that is not watched, or not yet.
 func (h *holders) seen(ctx context.Context, installation, by types.NamespacedName) (version string, watched bool) {
 	h.waits.set(installation, awaited{holder: by})
@@ -62,5 +62,5 @@ func (h *holders) seen(ctx context.Context, installation, by types.NamespacedNam
 	return o.GetResourceVersion(), err == nil || apierrors.IsNotFound(err)
 }
 
-// leave has an installation woken no more.
+// leave ends that.
 func (h *holders) leave(installation types.NamespacedName) { h.waits.set(installation) }

@@ -18,7 +18,7 @@ func ignoringReplicas(s *v1alpha1.ApplicationInstallationSpec) {
 	}}
 }
 
-// What is ignored is left as others set it, by corrections and by upgrades, and put right once it is not
+// What is ignored is left as others set it, by corrections and by upgrades, and corrected once it is not
 // ignored any more.
 func TestInstallation_leavesWhatIsIgnored(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (s *scope) reinstallDue() bool {
 // installOnce creates the namespace if asked to, installs, and describes the result as an
 // Application.
 func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) acted {
-	release := d.cluster.Hold() // also while it settles: once the cluster is left, nobody can any more
+	release := d.cluster.Hold() // also while it settles: once the cluster is left, it cannot be held any more
 	settles := false
 	defer func() {
 		if !settles {
@@ -61,7 +61,7 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 		return d.installIn(ctx, m, p, f)
 	})
 	if settles = got.complete(); !settles {
-		d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
+		d.noteLast(ctx, p, got) // it may have been cancelled after it had noted the release
 		return got
 	}
 	got.settle = func(ctx context.Context) {
@@ -91,11 +91,11 @@ func (d *driver) installIn(ctx context.Context, m method, p plan, f *files) acte
 	return m.install(ctx, p, f)
 }
 
-// settleTime is how long an install waits for what it has installed. It is short enough for nobody to
-// miss that it has ended.
+// settleTime is how long an install waits for what it has installed. It is too short for users to
+// notice that the end is reported later.
 const settleTime = 2 * time.Second
 
-// settle waits a moment for what was installed: what is healthy almost at once is told once.
+// settle waits a moment for what was installed: what is healthy almost at once is reported once.
 func (d *driver) settle(ctx context.Context, p plan, got acted) {
 	d.told.Until(ctx, p.owner.ObjectKey(), settleTime, func() bool { return d.settled(p) })
 	d.noteLast(ctx, p, got)

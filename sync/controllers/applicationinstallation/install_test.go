@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// P8, K1, K3, K34, K41, K42, K46, K47, K50, K53, C55: what is installed is data that somebody
+// P8, K1, K3, K34, K41, K42, K46, K47, K50, K53, C55: what is installed is data that a user
 // publishes, and no part of a release of ours.
 func TestInstallation_isInstalledUpgradedAndUninstalled(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 // is known of the release, even if a status could not be written.
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
-		// While an action runs that is no uninstall, it is told with the rest of what that has done.
+		// While an action runs that is no uninstall, it is reported with the rest of what that has done.
 		if running := s.session.running; running == nil || running.kind == uninstall {
 			s.inst.Status.Release = s.session.deployed.known()
 		}
@@ -45,7 +45,7 @@ func (s *scope) tellRemarks() {
 }
 
 // declare returns a function that records, from within a job, objects that are about to be created,
-// so that a crash leaves nothing behind that nobody knows of.
+// so that a crash leaves nothing behind that is not recorded.
 func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 	return func(ctx context.Context, ids []manifest.ID) error {
 		inst := p.inst.DeepCopy()

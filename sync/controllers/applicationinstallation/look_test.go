@@ -28,7 +28,7 @@ func (w *world) followed() (*v1alpha1.ApplicationInstallation, *env.GitRepo, *en
 	return hub.AwaitReady(w.World, w.install(nil)), repo, server
 }
 
-// C25, P13: what is put right is what is installed, not what the branch points at by now.
+// C25, P13: what is corrected is what is installed, not what the branch points at by now.
 func TestInstallation_correctionInstallsNothingNewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestInstallation_correctsWhileItsServerHangs(t *testing.T) {
 	require.NoError(t, server.Open())
 }
 
-// The interval finds also what no event tells: here, somebody writes in Helm's name.
+// The interval finds also what no event reports: here, a user writes in Helm's name.
 func TestInstallation_intervalComparesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -62,7 +62,7 @@ type plan struct {
 	unwanted <-chan struct{}
 	// attempt is what the history says that the job is for.
 	attempt attempt
-	// doing is told what the job is doing; nil outside of a job.
+	// doing receives what the job is doing; nil outside of a job.
 	doing *doing
 }
 

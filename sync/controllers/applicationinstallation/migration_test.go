@@ -18,7 +18,7 @@ import (
 )
 
 // K53, C55: a release of another tool is left alone. It is taken over, with its objects as they are, once
-// somebody has deleted its records.
+// a user has deleted its records.
 func TestInstallation_takesOverTheObjectsOfAnotherTool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -32,7 +32,7 @@ func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 		return nil // the installation is in it
 	}
 	if !wanted.Create {
-		// Nobody gains by this, so that an account needs no right to it.
+		// No user gains by this, so that an account needs no right to it.
 		_, err := d.cluster.Metadata().Resource(namespaces).Get(ctx, wanted.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return reconcile.Failed(v1alpha1.NamespaceNotFoundReason,

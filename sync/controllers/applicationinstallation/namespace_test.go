@@ -33,7 +33,7 @@ func TestInstallation_itsNamespaceIsTakenAway(t *testing.T) {
 	hub.AwaitReady(w.World, inst)
 }
 
-// K37, K53: one that somebody else has to create is awaited, by name; the installation can be deleted meanwhile.
+// K37, K53: one that another user has to create is awaited, by name; the installation can be deleted meanwhile.
 func TestInstallation_itsNamespaceIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

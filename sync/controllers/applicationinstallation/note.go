@@ -20,7 +20,7 @@ import (
 const noteTime = 5 * time.Second
 
 // note keeps the new state of a release for the next pass. If there may be no next pass, note also
-// writes it to the status: otherwise whoever comes next would install again what it knows nothing of.
+// writes it to the status: otherwise the next driver would install again what it knows nothing of.
 func (m *helmMethod) note(ctx context.Context, p plan, got acted, remarks []remark) {
 	p.deployed.note(got.release, remarks...)
 	m.noteLast(ctx, p, got)
@@ -52,7 +52,7 @@ func (d *driver) noteLast(ctx context.Context, p plan, got acted) {
 // maxRemark is the maximum length of a remark, in bytes: the note of an event has at most 1,024.
 const maxRemark = 1000
 
-// remark is what somebody should know about an action, even if it succeeded.
+// remark is what users should know about an action, even if it succeeded.
 type remark struct{ reason, note string }
 
 // noted returns the status of a release, which is empty if the action has uninstalled it; nil if the

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// An action that succeeds may have left something that somebody should know of.
+// An action that succeeds may have left something that users should know of.
 func TestSaid(t *testing.T) {
 	id := release.Identity{Namespace: "team-a", Name: "shop"}
 	assert.Empty(t, said(id, nil, nil))
@@ -27,7 +27,7 @@ func TestSaid(t *testing.T) {
 	assert.LessOrEqual(t, len(long[0].note), 1024, "an event with a longer note is refused")
 }
 
-// Each remark is told once.
+// Each remark is reported once.
 func TestDeployed_tellsOnce(t *testing.T) {
 	l := &deployed{}
 	l.note(nil, remark{"a", "one"}, remark{"b", "two"})

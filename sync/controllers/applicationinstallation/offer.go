@@ -34,7 +34,7 @@ const notOffered = "the hub offers no ApplicationDefinition %q to this cluster"
 
 // begun is what the hub keeps of one cluster: the definitions that installations were begun of while
 // they were offered, in the status of its KubernetesCluster. The installations themselves prove
-// nothing, because whoever may write their status in the user cluster can write anything there.
+// nothing, because users who may write their status in the user cluster can write anything there.
 type begun struct {
 	mu sync.Mutex
 	// version and definitions are those of the last write, which the cache may not show yet.

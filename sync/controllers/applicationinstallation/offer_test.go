@@ -129,7 +129,7 @@ func TestInstallation_isKeptAcrossARestart(t *testing.T) {
 	hub.AwaitReady(w.World, inst)
 }
 
-// C45, C59: whoever writes the status of an installation gets nothing that is not offered to the
+// C45, C59: a user who writes the status of an installation gets nothing that is not offered to the
 // cluster, and learns nothing of it: neither a version, nor that there is such a definition.
 func TestInstallation_forgedStatusTakesNothing(t *testing.T) {
 	cases := map[string]struct {

@@ -139,7 +139,7 @@ func (d *driver) dependencies(ctx context.Context, s *scope) error {
 }
 
 // unmetBy says why an installation is not as another one needs it; empty if it is. An error means that
-// nobody can know.
+// this cannot be known.
 func unmetBy(found *v1alpha1.ApplicationInstallation, condition string) (string, error) {
 	if !found.DeletionTimestamp.IsZero() {
 		return "which is being deleted", nil
@@ -280,7 +280,7 @@ func keyOf(inst *v1alpha1.ApplicationInstallation) types.NamespacedName {
 }
 
 // refuseCycle returns an error if the installation waits for itself through others. A change of any of
-// them wakes it.
+// them enqueues it.
 func (d *driver) refuseCycle(ctx context.Context, s *scope) error {
 	needs, err := d.needs(ctx)
 	if err != nil {

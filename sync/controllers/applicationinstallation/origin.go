@@ -114,7 +114,7 @@ func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, e
 	if s.credentials != nil {
 		known += " with " + s.credentials.Hash
 	}
-	// Opened by whoever loads the chart, for all who wait for it: this installation may be gone, or
+	// Opened by the job that loads the chart, for all that wait for it: this installation may be gone, or
 	// out of time, before the others are.
 	open := func(ctx context.Context) (fs.FS, func(), error) {
 		tree, _, err := r.openTree(ctx, s, revision)
@@ -136,7 +136,7 @@ func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, e
 }
 
 // chartError adds the reason to an error of a chart source, unless the repository that the chart
-// lies in has told one.
+// lies in has given one.
 func chartError(err error) error {
 	if reconcile.ReasonOf(err) != "" {
 		return err

@@ -93,7 +93,7 @@ func (a acted) hides(unwatched []manifest.ID) bool {
 // complete reports whether everything that was to be written is there, healthy or not.
 func (a acted) complete() bool { return a.failure == nil && a.wrong() == nil && len(a.waiting) == 0 }
 
-// attempts says when to try again what has failed: after a back-off, or when somebody asks for it.
+// attempts says when to try again what has failed: after a back-off, or when a user requests it.
 type attempts struct {
 	reconcile.Retry
 	// requested is what the annotation reconcile-at was when the last try began.
@@ -163,7 +163,7 @@ func (d *driver) appliedBy(s *scope, result acted) string {
 	return d.applier.Digest(s.owner)
 }
 
-// countFailures tells how often in a row what is wrong has failed.
+// countFailures reports how often in a row what is wrong has failed.
 func (s *scope) countFailures() {
 	s.inst.Status.Failures = int32(max(s.session.install.Failures, s.session.correction.Failures))
 }

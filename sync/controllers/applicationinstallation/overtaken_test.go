@@ -43,7 +43,7 @@ func (w *world) admission(name string) held {
 }
 
 // hold registers the webhook for an operation on the objects of a name in the test's namespace, and
-// returns when it is in force: when it is asked about the dry run that probe makes.
+// returns when it is in force: when it gets the dry run that probe makes.
 func (w *world) hold(name string, operation admissionregistrationv1.OperationType, resource schema.GroupVersionResource, probe func() error) held {
 	w.T.Helper()
 	h, released, probed := held{asked: make(chan struct{}, 1)}, make(chan struct{}), &atomic.Bool{}

@@ -51,7 +51,7 @@ type Reconciler struct {
 	// Templates renders charts. Default: this process does, which their authors can make take any memory.
 	Templates release.Renderer
 
-	// Drain lets actions end before the process does. Default: they are told to end with it.
+	// Drain lets actions end before the process does. Default: they are cancelled with it.
 	Drain *reconcile.Drain
 	// SystemNamespace holds the credentials of sources.
 	SystemNamespace string

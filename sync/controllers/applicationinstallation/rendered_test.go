@@ -29,7 +29,7 @@ func extra(text string) string {
 	return "extraDeploy:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: extra}\n  data: {text: '" + text + "'}\n"
 }
 
-// C60: values that somebody can change who may not install are not used, and what is installed stays.
+// C60: values that a user can change who may not install are not used, and what is installed stays.
 func TestInstallation_usesProtectedValuesOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

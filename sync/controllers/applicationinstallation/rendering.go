@@ -14,7 +14,7 @@ import (
 const releaseDeployed = "deployed"
 
 // noteRendering notes in the status which chart is about to be rendered, if one is: should that end the
-// process, whoever looks knows which chart it was, and another process begins with others.
+// process, users see which chart it was, and another process begins with others.
 func (d *driver) noteRendering(s *scope, got *prepared) error {
 	before := s.session.rendering
 	s.session.rendering, s.inst.Status.Rendering = nil, nil

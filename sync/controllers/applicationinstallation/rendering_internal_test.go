@@ -44,7 +44,7 @@ func TestSession_whatWasInterruptedWaitsItsTurn(t *testing.T) {
 			assert.True(t, s.needsFiles(), "something else is not to blame")
 			s.digest = "abc"
 			inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
-			assert.True(t, s.needsFiles(), "somebody asks for it")
+			assert.True(t, s.needsFiles(), "a user requests it")
 		})
 	}
 	x := &session{}

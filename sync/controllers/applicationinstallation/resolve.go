@@ -19,8 +19,8 @@ import (
 )
 
 // want finds out what is wanted, and has it fetched. Why that cannot be had is no reason to leave
-// alone what is installed; but that the installation is being withdrawn is, and that nobody knows
-// any more what may be done to what is installed.
+// alone what is installed; but that the installation is being withdrawn is, and that it is not
+// known any more what may be done to what is installed.
 func (d *driver) want(ctx context.Context, s *scope) error {
 	var err error
 	if s.ignored, err = ignore.Compile(s.inst.Spec.IgnoreDifferences); err != nil {
@@ -170,7 +170,7 @@ func (d *driver) credentialsNamespace() string {
 	return d.SystemNamespace
 }
 
-// sourceSecret reads a Secret of the hub. Credentials must be annotated as such, so that nobody can point a
+// sourceSecret reads a Secret of the hub. Credentials must be annotated as such, so that no user can point a
 // definition at an arbitrary Secret of ours. Outside of the system namespace, it has to be a copy of the one
 // there: others may write Secrets in that namespace, and are not to choose what a source is asked with.
 func (d *driver) sourceSecret(ctx context.Context, name string, annotated bool) (*content.Content, error) {

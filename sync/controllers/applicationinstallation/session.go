@@ -32,7 +32,7 @@ type session struct {
 	// source is asked for what is to be installed and, if it moves, whether it has.
 	source subscription.Subscription[jobKey, prepared]
 
-	// restored says that what the status tells was read back.
+	// restored says that what the status records was read back.
 	restored bool
 	deployed deployed
 	// unsaved says that keepInventory has changed the status, which was not written since.

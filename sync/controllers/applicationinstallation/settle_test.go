@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// What is healthy almost at once is told once, so what was installed gets a moment, in which it is
-// told as being installed. This is no measurement: however slow a machine is, no status comes earlier.
+// What is healthy almost at once is reported once, so what was installed gets a moment, in which it is
+// reported as being installed. This is no measurement: however slow a machine is, no status comes earlier.
 func TestInstallation_givesWhatItInstalledAMoment(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)
@@ -32,8 +32,8 @@ func TestInstallation_givesWhatItInstalledAMoment(t *testing.T) {
 	assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(inst, v1alpha1.ReadyCondition), "it is told, although it is not healthy")
 }
 
-// C41: a cluster that is left in that moment, as when it is given other credentials, is told of the
-// release first: whoever drives it next would know nothing of it.
+// C41: a cluster that is left in that moment, as when it gets other credentials, gets the note of the
+// release first: the next driver would know nothing of it.
 func TestInstallation_isNotedWhereItsClusterIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)

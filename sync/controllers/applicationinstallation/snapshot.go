@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applications,verbs=get
 
 const (
-	// claimTime is within what a snapshot must have been begun: otherwise nobody takes it.
+	// claimTime is within what a snapshot must have been begun: otherwise no controller takes it.
 	claimTime = time.Minute
 	// tryTime is how long an upgrade waits for a snapshot that it can do without.
 	tryTime = 30 * time.Minute
@@ -46,7 +46,7 @@ var (
 	appResource      = v1alpha1.GroupVersion.WithResource("applications")
 )
 
-// untaken is why there is no snapshot, and will be none unless somebody does something. again says that
+// untaken is why there is no snapshot, and will be none unless a user does something. again says that
 // it may be tried again by itself.
 type untaken struct {
 	why   string
@@ -229,7 +229,7 @@ func (s *scope) snapshotPending(key types.NamespacedName) error {
 	return reconcile.Waiting(v1alpha1.SnapshotPendingReason, 0, "waiting for ApplicationSnapshot %s to be ready before the upgrade to %s", key, s.resolved.Version)
 }
 
-// awaitSnapshot waits for a snapshot that is being taken; not for one that nobody takes.
+// awaitSnapshot waits for a snapshot that is being taken; not for one that no controller takes.
 func (d *driver) awaitSnapshot(ctx context.Context, s *scope, before v1alpha1.BeforeUpgrade, snapshot *v1alpha1.ApplicationSnapshot) error {
 	key := types.NamespacedName{Namespace: snapshot.Namespace, Name: snapshot.Name}
 	begun := snapshot.CreationTimestamp.Time
@@ -254,7 +254,7 @@ func (d *driver) awaitSnapshot(ctx context.Context, s *scope, before v1alpha1.Be
 	return s.snapshotPending(key)
 }
 
-// failedSnapshot has a snapshot that failed taken once more if somebody asks for it.
+// failedSnapshot has a snapshot that failed taken once more if a user requests it.
 func (d *driver) failedSnapshot(ctx context.Context, s *scope, snapshot *v1alpha1.ApplicationSnapshot) error {
 	key := types.NamespacedName{Namespace: snapshot.Namespace, Name: snapshot.Name}
 	if snapshot.Annotations[v1alpha1.RequestedAtAnnotation] == s.requestedAt() {
@@ -358,7 +358,7 @@ func (d *driver) listInto(ctx context.Context, resource schema.GroupVersionResou
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
 }
 
-// explainedRead says what could not be read. A right that is missing is one that somebody has to grant.
+// explainedRead says what could not be read. A right that is missing is one that a user has to grant.
 func explainedRead(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	if apierrors.IsForbidden(err) {

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// What nobody takes is told of, and what takes too long is not waited for by an upgrade that can do without.
+// What no controller takes is reported, and what takes too long is not waited for by an upgrade that can do without.
 func TestAwaitSnapshot_hasADeadline(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for reason, c := range map[string]struct {
@@ -56,7 +56,7 @@ func TestAwaitSnapshot_hasADeadline(t *testing.T) {
 	}
 }
 
-// Who waits for something is woken by that, until it waits no more or for something else.
+// What waits for an object is enqueued by that, until it waits no more or for something else.
 func TestWaits_wakeWhoWaits(t *testing.T) {
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	db, anyOf, snapshot := awaited{installation: types.NamespacedName{Name: "db"}}, awaited{definition: "db"}, awaited{snapshot: types.NamespacedName{Name: "db"}}

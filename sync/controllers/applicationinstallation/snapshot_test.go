@@ -39,7 +39,7 @@ func (w *world) snapshots() []v1alpha1.ApplicationSnapshot {
 	return list.Items
 }
 
-// awaitSnapshot waits for the one snapshot that nobody has taken yet.
+// awaitSnapshot waits for the one snapshot that was not taken yet.
 func (w *world) awaitSnapshot() *v1alpha1.ApplicationSnapshot {
 	w.T.Helper()
 	var found *v1alpha1.ApplicationSnapshot
@@ -115,7 +115,7 @@ func TestInstallation_takesASnapshotBeforeAnUpgrade(t *testing.T) {
 	for _, s := range w.snapshots() {
 		names = append(names, s.Name)
 	}
-	assert.Len(t, names, 4, "three, and the one that somebody has taken")
+	assert.Len(t, names, 4, "three, and the one that a user has taken")
 	assert.Contains(t, names, "by-hand")
 
 	engageAnew()
@@ -124,7 +124,7 @@ func TestInstallation_takesASnapshotBeforeAnUpgrade(t *testing.T) {
 	assert.Len(t, w.snapshots(), 4, "nothing is upgraded, and no snapshot taken")
 }
 
-// S29: a required snapshot that fails stops the upgrade, until somebody asks for another one.
+// S29: a required snapshot that fails stops the upgrade, until a user requests another one.
 func TestInstallation_isNotUpgradedWithoutARequiredSnapshot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +147,7 @@ func TestInstallation_isNotUpgradedWithoutARequiredSnapshot(t *testing.T) {
 	w.awaitVersion(inst, "1.1.0")
 }
 
-// A snapshot that is only tried stops nothing, and who looks is told that there is none.
+// A snapshot that is only tried stops nothing, and users see that there is none.
 func TestInstallation_isUpgradedWithoutASnapshotThatFails(t *testing.T) {
 	t.Parallel()
 	for reason, c := range map[string]struct {

@@ -112,7 +112,7 @@ func (d *driver) reportInstalled(s *scope) (reconcile.Outcome, error) {
 }
 
 // reportHealth reports Ready if every object is healthy, including the Application. Watches
-// wake the installation when that changes.
+// enqueue the installation when that changes.
 func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	d.dropWarnings(s)
 	seen, _ := d.applier.Observe(s.owner)
@@ -125,7 +125,7 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 }
 
 // dropWarnings drops the warnings of what is watched by now: a right to watch was granted, and if
-// nobody has changed anything, no action follows that would say so.
+// nothing else has changed, no action follows that would say so.
 func (d *driver) dropWarnings(s *scope) {
 	s.session.result.warnings = slices.DeleteFunc(s.session.result.warnings, func(w manifest.Problem) bool {
 		return w.Reason == apply.ReasonNotWatched && d.applier.Covers(w.ID)

@@ -53,7 +53,7 @@ func (w *world) awaitBack() {
 	}), "what was deleted is back")
 }
 
-// P13, K3: while the chart of the next version cannot be had, what is installed is put right, and
+// P13, K3: while the chart of the next version cannot be had, what is installed is corrected, and
 // its health is reported, also after a restart.
 func TestInstallation_isKeptWhileItsNextVersionCannotBeFetched(t *testing.T) {
 	w := newWorld(t)
@@ -118,7 +118,7 @@ func TestInstallation_reportsHealthWhileItsServerHangs(t *testing.T) {
 	})
 }
 
-// A failed upgrade stays one, even if what is installed is put right in the meantime.
+// A failed upgrade stays one, even if what is installed is corrected in the meantime.
 func TestInstallation_correctionDoesNotHideAFailedUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -134,7 +134,7 @@ func TestInstallation_correctionDoesNotHideAFailedUpgrade(t *testing.T) {
 	assert.True(t, conditions.IsStalled(inst))
 }
 
-// K3: a correction that failed while the failure of an upgrade lasts is told, and repeated.
+// K3: a correction that failed while the failure of an upgrade lasts is reported, and repeated.
 func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +172,7 @@ func (w *world) awaitNoDeployments() {
 	}), "the quota is in force")
 }
 
-// A release that somebody removed is not installed any more, also while the chart to install it
+// A release that a user removed is not installed any more, also while the chart to install it
 // again cannot be had.
 func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
 	assert.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
 }
 
-// P13, K3: what is installed is put right also while nobody can say what is wanted.
+// P13, K3: what is installed is corrected also while it is not known what is wanted.
 func TestInstallation_isKeptWhileItsSecretIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

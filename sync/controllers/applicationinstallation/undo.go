@@ -19,7 +19,7 @@ import (
 )
 
 // undone returns the outcome of an install that failed. An upgrade that the release engine has left as it is
-// goes back with its data; not if the process is told to end: the next one tries it again first.
+// goes back with its data; not if the job is cancelled: the next one tries it again first.
 func undone(ctx context.Context, p plan, got acted, result release.Result) acted {
 	switch {
 	case result.Action != release.ActionUpgrade || p.options == nil || !p.options.Atomic:

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// uninstaller is a method that only uninstalls, and keeps what it is told was installed.
+// uninstaller is a method that only uninstalls, and keeps what it gets as installed.
 type uninstaller struct {
 	method
 	told *[]manifest.ID

@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// K3, C53: Ready says what the kubeconfig may not watch, because nobody sees there what others
-// change; once the right is granted, that is put right.
+// K3, C53: Ready says what the kubeconfig may not watch, because no watch sees there what others
+// change; once the right is granted, that is corrected.
 func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
 	t.Parallel()
 	w, _ := newRestricted(t)
@@ -35,16 +35,16 @@ func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
 	wanted := w.page("web")
 	w.editPage()
 	w.grant(restricted, "rest", mayDo("list", "watch"))
-	require.True(t, w.Eventually(func() bool { return w.page("web") == wanted }), "what nobody saw is put right")
+	require.True(t, w.Eventually(func() bool { return w.page("web") == wanted }), "what no watch saw is corrected")
 	silent := func(i *v1alpha1.ApplicationInstallation) bool {
 		return conditions.IsReady(i) && !strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), denied)
 	}
 	hub.Await(w.World, inst, "Ready says nothing of it any more", silent)
-	hub.Await(plain.World, unchanged, "nor where nobody has changed anything", silent)
+	hub.Await(plain.World, unchanged, "nor where nothing was changed", silent)
 }
 
 // K3, C53: the right to watch all namespaces is taken away, and then that to watch the one. What Helm
-// wrote is watched with what is left, and at last Ready says what it is that nobody watches.
+// wrote is watched with what is left, and at last Ready says what is not watched.
 func TestInstallation_losesTheRightToWatch(t *testing.T) {
 	t.Parallel()
 	w, gate := newRestricted(t)

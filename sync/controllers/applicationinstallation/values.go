@@ -27,7 +27,7 @@ func (d *driver) readValues(ctx context.Context, s *scope) error {
 	}, from)
 	var invalid *values.InvalidError
 	switch {
-	case errors.As(err, &invalid) && invalid.Unprotected: // its watch tells when it is labelled
+	case errors.As(err, &invalid) && invalid.Unprotected: // its watch reports when it is labelled
 		return reconcile.Stalled(v1alpha1.UnprotectedValuesReason, "%w", err)
 	case errors.As(err, &invalid) && invalid.Elsewhere:
 		return reconcile.Waiting(v1alpha1.InvalidValuesReason, 0, "%w", err)

@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return nil
 }
 
-// watchHub wakes the installations of a definition that changes, of a cluster whose labels or
+// watchHub enqueues the installations of a definition that changes, of a cluster whose labels or
 // version change, and of definitions whose source credentials change.
 func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	_, _, err := watch.Handle(ctx, mgr.GetCache(), &v1alpha1.ApplicationDefinition{}, watch.Changes(differs, func(o client.Object) {
@@ -71,7 +71,7 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	return err
 }
 
-// wakeUsers wakes the installations of every definition that names a Secret, in the clusters that get it from
+// wakeUsers enqueues the installations of every definition that names a Secret, in the clusters that get it from
 // there.
 func (r *Reconciler) wakeUsers(ctx context.Context, secret types.NamespacedName) {
 	drivers := slices.DeleteFunc(r.drivers.All(), func(d *driver) bool { return d.credentialsNamespace() != secret.Namespace })
@@ -110,7 +110,7 @@ func names(definition *v1alpha1.ApplicationDefinition, secret string) bool {
 	return false
 }
 
-// wake is called when a fetch has ended. Nobody will ask for the result if the cluster was removed
+// wake is called when a fetch has ended. No driver will ask for the result if the cluster was removed
 // meanwhile.
 func (r *Reconciler) wake(k jobKey) {
 	d := r.drivers.Get(k.cluster)

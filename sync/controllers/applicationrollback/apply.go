@@ -113,7 +113,7 @@ func check(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if err := s.Live.Get(ctx, s.key(applicationOf(stateful)), app); err != nil {
 		return v1alpha1.RollbackChecking, fmt.Errorf("get Application %q: %w", applicationOf(stateful), err)
 	}
-	// Where nobody reconciles Applications, its workloads are all that can be judged.
+	// Where no controller reconciles Applications, its workloads are all that can be judged.
 	if app.Status.ObservedGeneration >= 0 && len(app.Status.Conditions) > 0 {
 		ready := slices.ContainsFunc(app.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == v1alpha1.ReadyCondition && c.Status == metav1.ConditionTrue

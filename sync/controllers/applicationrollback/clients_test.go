@@ -44,8 +44,8 @@ type life struct {
 
 var errKilled = errors.New("the process was killed")
 
-// change does a write, unless the process is over, and ends it if the write changed something. Whoever
-// asked for it never hears of it.
+// change does a write, unless the process is over, and ends it if the write changed something. The
+// caller never gets the result.
 func (l *life) change(what string, obj client.Object, write func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -53,7 +53,7 @@ func (w *world) slow() (end func()) {
 	return w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Delay: 2 * time.Second})
 }
 
-// C65: a commit that arrives in the middle of a rollback is applied when it has ended, at once: nobody looks at the
+// C65: a commit that arrives in the middle of a rollback is applied when it has ended, at once: no user looks at the
 // repository again, or at the rollback.
 func TestRollback_commitInTheMiddle(t *testing.T) {
 	w := newWorld(t)

@@ -10,7 +10,7 @@ A phase is in the status before it is acted on, and what is needed to go back is
 anything is changed, so that a process may end at any line. Every step looks at the cluster to see what
 is left to be done. It waits for events, and no phase waits for ever: what takes too long is reverted.
 
-Until the application is Completed, whoever writes to its workloads is overruled. The volumes of before
+Until the application is Completed, what others write to its workloads is overwritten. The volumes of before
 are kept, bound to nothing, until the rollback is confirmed or its undo period is over.
 */
 package applicationrollback

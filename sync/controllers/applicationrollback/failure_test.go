@@ -135,7 +135,7 @@ func (w *world) AwaitServiceRefused() {
 }
 
 // C22: if the state before cannot be reached either, it is said what is where, and it is tried again when
-// somebody asks for it.
+// a user requests it.
 func TestRollback_saysWhatIsWhere(t *testing.T) {
 	t.Parallel()
 	w := newIdleWorld(t)

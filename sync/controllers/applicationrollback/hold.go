@@ -15,7 +15,7 @@ import (
 	holds "waybill.dev/waybill/sync/deliver/hold"
 )
 
-// hold records what the rollback will change, and then marks it, so that nobody puts it back.
+// hold records what the rollback will change, and then marks it, so that no controller puts it back.
 func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Status.Held == nil {
 		if err := s.plan(ctx); err != nil {

@@ -46,7 +46,7 @@ func (s *scope) letGo(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// checkUndo checks that the volumes of before are there, and that nobody has replaced those of after.
+// checkUndo checks that the volumes of before are there, and that those of after were not replaced.
 func (s *scope) checkUndo(ctx context.Context) error {
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before != "" {
@@ -89,7 +89,7 @@ func rest(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	return s.obj.Status.Phase, s.letGo(ctx)
 }
 
-// again goes back once more, if somebody asks for it.
+// again goes back once more, if a user requests it.
 func again(_ context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	at := s.obj.Annotations[v1alpha1.ReconcileAtAnnotation]
 	if s.isBroken() && at != "" && at != s.obj.Status.LastHandledReconcileAt {

@@ -38,7 +38,7 @@ func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			return v1alpha1.RollbackPending, err
 		}
 	}
-	s.starting.Lock() // from here on, nobody else begins
+	s.starting.Lock() // from here on, no other rollback begins
 	defer s.starting.Unlock()
 	if err := s.checkTurn(ctx); err != nil {
 		return v1alpha1.RollbackPending, err

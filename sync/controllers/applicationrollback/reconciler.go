@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // isOurs reports whether a rollback is for this controller: its class says so, or it was begun. One that
-// was not begun and whose class does not exist is nobody's.
+// was not begun and whose class does not exist has no controller.
 func (r *Reconciler) isOurs(ctx context.Context, obj *v1alpha1.ApplicationRollback) (bool, error) {
 	if obj.Status.Phase != "" {
 		return true, nil

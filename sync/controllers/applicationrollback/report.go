@@ -70,7 +70,7 @@ func (s *scope) leftAlone() string {
 	return "; not in the snapshot and left as they are: " + excerpt.Texts(names, ", ", shown)
 }
 
-// whatIsWhere says what somebody needs to know who has to put things right by hand.
+// whatIsWhere says what a user needs to know to repair things by hand.
 func (s *scope) whatIsWhere(message string) string {
 	var volumes []string
 	for _, v := range s.obj.Status.Volumes {

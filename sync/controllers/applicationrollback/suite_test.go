@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newIdleWorld returns a world in which nobody reconciles rollbacks yet: see alone.
+// newIdleWorld returns a world in which no controller reconciles rollbacks yet: see alone.
 func newIdleWorld(t *testing.T) *world {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "data", Pods: true, CRDs: []string{"../../../charts/waybill/crds", volumes.CRDs(t)}})

@@ -86,7 +86,7 @@ var watched = []schema.GroupVersionResource{
 	{Group: "apps", Version: "v1", Resource: "statefulsets"},
 }
 
-// watching wakes rollbacks that are under way whenever something happens in their namespaces. It is
+// watching enqueues rollbacks that are under way whenever something happens in their namespaces. It is
 // safe for concurrent use.
 type watching struct {
 	ctx    context.Context
@@ -101,7 +101,8 @@ type seen struct{ metav1.ObjectMeta }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (s seen) GetObjectMeta() metav1.Object { return &s.ObjectMeta }
 
-// want wakes a rollback from now on. What happened before is shown, too: it is woken once at the start.
+// want enqueues a rollback at events from now on. What happened before is shown, too: it is enqueued once at
+// the start.
 func (w *watching) want(request ctrl.Request) {
 	w.feeds.Of(request, func() (feeds []*watch.Feed[seen]) {
 		for _, resource := range watched {

@@ -285,6 +285,6 @@ func (s *scope) mayBind(content *v1alpha1.ApplicationSnapshotContent) error {
 	case ref == nil, s.bound(content), ref.UID == "" && ref.Namespace == s.obj.Namespace && ref.Name == s.obj.Name:
 		return nil
 	}
-	// Whose it is, is not for everybody to know.
+	// Which one it is for, not every user may know.
 	return kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q is for another ApplicationSnapshot", content.Name)
 }

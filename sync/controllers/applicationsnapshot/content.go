@@ -88,7 +88,7 @@ func (r *contentReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	policy := obj.Spec.DeletionPolicy
 	if policy == "" {
-		policy = v1alpha1.DeletionPolicyRetain // of a class that is gone, nobody knows: keep it
+		policy = v1alpha1.DeletionPolicyRetain // the class is gone, and its policy not known: keep it
 		if class != nil {
 			policy = cmp.Or(class.DeletionPolicy, v1alpha1.DeletionPolicyDelete)
 		}
@@ -106,7 +106,7 @@ func (r *contentReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	message, err := r.keep(ctx, obj, policy)
 	if message == "" && err == nil {
-		return ctrl.Result{}, nil // the snapshot describes it, and wakes us then
+		return ctrl.Result{}, nil // the snapshot describes it, which enqueues it
 	}
 	return pass.Finish(ctx, kernel.Outcome{Message: message}, err)
 }
@@ -176,7 +176,7 @@ func (r *contentReconciler) snapshot(ctx context.Context, ref *v1alpha1.Namespac
 	return found, nil
 }
 
-// remove deletes what a content holds, unless it is to be kept, as soon as nobody needs it.
+// remove deletes what a content holds, unless it is to be kept, as soon as nothing uses it.
 func (r *contentReconciler) remove(ctx context.Context, obj *v1alpha1.ApplicationSnapshotContent, policy v1alpha1.DeletionPolicy) error {
 	if ref := obj.Spec.SnapshotRef; ref != nil && ref.UID != "" {
 		snapshot, err := r.snapshot(ctx, ref)

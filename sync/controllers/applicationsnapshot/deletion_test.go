@@ -105,7 +105,7 @@ func TestSnapshot_isRetainedWithoutItsNamespace(t *testing.T) {
 	assert.Equal(t, 1, w.stored(s))
 }
 
-// S74: a content that is bound outlives whoever deletes it.
+// S74: a content that is bound outlives its deletion.
 func TestContent_isHeldByItsSnapshot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

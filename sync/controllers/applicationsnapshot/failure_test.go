@@ -45,7 +45,7 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 			before: func(w *world) { w.action("lock", "echo lock >>data/log; exit 3", "") },
 		},
 		"the second pre-hook fails": {
-			// It is released as well: nobody knows how far it came.
+			// It is released as well: how far it came is not known.
 			reason: v1alpha1.HookFailedReason, message: `pre-hook "second": HookAction "second" failed`,
 			log: "lock unlock", other: "second unlock",
 			before: func(w *world) {

@@ -78,7 +78,7 @@ func (s *scope) finalize(ctx context.Context) (*kernel.Outcome, error) {
 			return wait, err
 		}
 	case err == nil, apierrors.IsNotFound(err):
-		if s.obj.Status.Phase != v1alpha1.SnapshotReady { // else whoever deleted the content has deleted it all
+		if s.obj.Status.Phase != v1alpha1.SnapshotReady { // else it was all deleted with the content
 			if err := s.discard(ctx); err != nil {
 				return nil, err
 			}

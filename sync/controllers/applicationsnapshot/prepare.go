@@ -15,8 +15,8 @@ import (
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 
-// begin makes the snapshot ours. It reports whether it is of a class that somebody else acts on. A class
-// that does not exist is nobody's.
+// begin makes the snapshot ours. It reports whether it is of a class of another controller. A class
+// that does not exist has no controller.
 func (s *scope) begin(ctx context.Context) (foreign bool, err error) {
 	if s.obj.Status.Plan != nil {
 		return false, nil

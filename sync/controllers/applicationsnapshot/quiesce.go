@@ -109,7 +109,7 @@ func (s *scope) runPreHook(ctx context.Context, hook v1alpha1.HookSpec, q *v1alp
 			return nil, refused(v1alpha1.HookFailedReason, err)
 		}
 	case lacksAction(run):
-		// It would run as soon as the action is there, when nobody expects it any more.
+		// It would run as soon as the action is there, when it is not expected any more.
 		if err := s.r.Client.Delete(ctx, run, client.Preconditions{UID: &run.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete ExecutionHook %q: %w", run.Name, err)
 		}

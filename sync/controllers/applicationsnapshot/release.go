@@ -204,7 +204,7 @@ func (s *scope) began(ctx context.Context, pods []corev1.Pod) (beginnings, error
 			b.intended[key(c.Name, c.Container)] = c
 			switch {
 			case run != nil && i < len(run.Status.Runs) && run.Status.Runs[i].State != v1alpha1.HookRunPending,
-				run == nil && q.UID != "": // somebody has deleted it
+				run == nil && q.UID != "": // it was deleted
 				b.containers[key(c.Name, c.Container)] = true
 			}
 		}
@@ -244,7 +244,7 @@ func (s *scope) runPostHook(ctx context.Context, hook v1alpha1.HookSpec, selecte
 			return false, err
 		}
 		if run == nil {
-			break // the namespace is being deleted, or the snapshot, and nobody can run it
+			break // the namespace is being deleted, or the snapshot, and it cannot be run
 		}
 		done, succeeded := hookDone(run)
 		if !done {

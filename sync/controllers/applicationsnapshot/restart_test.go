@@ -49,7 +49,7 @@ func TestSnapshot_survivesARestart(t *testing.T) {
 			},
 		},
 		{
-			// Nobody knows whether it ran to its end: it runs again.
+			// It is not known whether it ran to its end: it runs again.
 			at: v1alpha1.SnapshotReleasing, log: "lock unlock unlock",
 			before: func(w *world) func() {
 				w.action("unlock", "echo unlock >>data/log"+hangs, "")

@@ -58,7 +58,7 @@ func TestSnapshot_isTakenWhileTheApplicationIsQuiesced(t *testing.T) {
 	hub.AwaitReady(w.World, c)
 }
 
-// S5, S32, S54: a snapshot of somebody else's class is theirs.
+// S5, S32, S54: a snapshot of another controller's class is that controller's.
 func TestSnapshot_ofAnotherSnapshotterIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/hold"
 )
 
-// user returns who needs a content now, for people; empty if nobody does.
+// user returns what uses a content now, for messages; empty if nothing does.
 func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent) (string, error) {
 	applications := &v1alpha1.StatefulApplicationList{}
 	if err := r.Client.List(ctx, applications, client.UnsafeDisableDeepCopy); err != nil {

@@ -80,7 +80,7 @@ func (r *Reconciler) wake(uid types.UID) {
 	}
 }
 
-// hookOf wakes the snapshot that an ExecutionHook belongs to, before others: its application is quiesced.
+// hookOf enqueues the snapshot that an ExecutionHook belongs to, before others: its application is quiesced.
 func (r *Reconciler) hookOf(hook client.Object) {
 	if owner := metav1.GetControllerOf(hook); owner != nil && owner.Kind == v1alpha1.ApplicationSnapshotKind {
 		r.waker.WakeFirst(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: hook.GetNamespace(), Name: owner.Name}})

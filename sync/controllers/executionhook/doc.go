@@ -2,8 +2,8 @@
 Package executionhook reconciles ExecutionHooks: each is one run of a HookAction, in some Pods, one
 after the other.
 
-A command must not run twice, and nobody can tell afterwards whether one did: that it is about to run
-is in the status before it does. The states of the run in one container are
+A command must not run twice, and afterwards there is no way to find out whether one did: that it is
+about to run is in the status before it does. The states of the run in one container are
 
 	Pending ──► Running ──► Succeeded
 	                   ├──► Failed       another exit code, or the timeout; or it could not be started

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Runner   Runner
-	// Pods reads Pods from the API server: a cache of all of them would serve nobody else.
+	// Pods reads Pods from the API server: a cache of all of them would serve no other controller.
 	Pods client.Reader
 	// Parallel is how many hooks of one namespace run at a time. Default: 20.
 	Parallel int

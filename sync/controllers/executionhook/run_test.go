@@ -124,7 +124,7 @@ func TestExecutionHook_fails(t *testing.T) {
 	}
 }
 
-// S95: nobody knows how a command ended whose process is gone, and it is not run again.
+// S95: how a command ended whose process is gone is not known, and it is not run again.
 func TestExecutionHook_isNotRunTwice(t *testing.T) {
 	began := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, _ call) (hook.Result, error) {
@@ -152,7 +152,7 @@ func TestExecutionHook_isNotRunTwice(t *testing.T) {
 	assert.Equal(t, []v1alpha1.HookRunState{interrupted}, states(h))
 }
 
-// S64: the order in which they are created is nobody's business.
+// S64: the order in which they are created does not matter.
 func TestExecutionHook_waitsForItsAction(t *testing.T) {
 	w := newWorld(t, func(context.Context, call) (hook.Result, error) { return hook.Result{}, nil })
 	w.pod("db-0")

@@ -17,7 +17,7 @@ func definition(name, version string) string {
 }
 
 // C27: of two repositories that publish one definition, the first one has it. The second one names the owner and
-// delivers everything else; it has the definition as soon as the first one lets go of it.
+// delivers everything else; it has the definition as soon as the first one releases it.
 func TestGitSync_twoRepositoriesPublishOneDefinition(t *testing.T) {
 	w := newWorld(t)
 	name := w.Namespace + "-web"
@@ -37,7 +37,7 @@ func TestGitSync_twoRepositoriesPublishOneDefinition(t *testing.T) {
 	require.True(t, w.ExistsIn("", published, name))
 	assert.NotNil(t, published.GetVersion("1.0.0"))
 	assert.Nil(t, published.GetVersion("2.0.0"), "the first one's is left as it is")
-	assert.True(t, w.ExistsIn("", published, name+"-more"), "what nobody else publishes is delivered")
+	assert.True(t, w.ExistsIn("", published, name+"-more"), "what no other publishes is delivered")
 	hub.AwaitReady(w.World, first)
 
 	w.remove("web.yaml")

@@ -131,7 +131,7 @@ func TestGitSync_deadClusterHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// P11: what a cluster has is told while another is still at work, and not only when all are done.
+// P11: what a cluster has is reported while another is still at work, and not only when all are done.
 func TestGitSync_slowClusterHidesNoOther(t *testing.T) {
 	w := newWorld(t)
 	held := newHold(t, "configmaps/b")

@@ -67,7 +67,7 @@ func TestGitSync_duplicatesAreFoundOnceNamespacesAreKnown(t *testing.T) {
 		assert.Equal(t, want.file, gs.Status.Problems[i].File)
 		assert.Contains(t, gs.Status.Problems[i].Message, want.other)
 	}
-	assert.False(t, w.Exists(&corev1.ConfigMap{}, "a"), "nobody can say which is meant")
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "a"), "which is meant is not known")
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "b"))
 
 	w.remove("named.yaml")
@@ -76,7 +76,7 @@ func TestGitSync_duplicatesAreFoundOnceNamespacesAreKnown(t *testing.T) {
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "a"))
 }
 
-// P12: what a broken file held before is not known, so it is not taken for removed.
+// P12: what a broken file held before is not known, so it is not considered removed.
 func TestGitSync_brokenFileRemovesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.commit(map[string]string{"a.yaml": configMap("a", "x"), "b.yaml": configMap("b", "x")})

@@ -45,7 +45,7 @@ func TestGitSync_costsNothingWhenNothingChanged(t *testing.T) {
 	assert.Equal(t, "status", got[0].Subresource)
 }
 
-// C28: a restart applies nothing that nobody has changed meanwhile, and puts right what somebody has.
+// C28: a restart applies nothing that has not changed meanwhile, and corrects what has.
 func TestGitSync_restartAppliesWhatWasChanged(t *testing.T) {
 	mirrors := t.TempDir()
 	w := newRestartedWorld(t, mirrors)
@@ -133,7 +133,7 @@ func TestGitSync_foreignObjectIsAConflict(t *testing.T) {
 	assert.Equal(t, "ours", cm.Data["key"])
 }
 
-// C53: whoever keeps changing what was delivered is named as the reason why it is put right ever
+// C53: the field manager that keeps changing what was delivered is named as the reason why it is corrected ever
 // more slowly.
 func TestGitSync_tellsOfAFight(t *testing.T) {
 	w := newWorld(t)

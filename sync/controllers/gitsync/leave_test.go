@@ -17,7 +17,7 @@ import (
 )
 
 // P11, C34: clusters that are left at a time do not keep each other at work: what each of them
-// waits for is told, and nothing is done until it has happened.
+// waits for is reported, and nothing is done until it has happened.
 func TestGitSync_leavesSeveralClustersAtATime(t *testing.T) {
 	cases := map[string]struct {
 		// leave makes the GitSync leave its clusters; over returns when it has left them.
@@ -168,7 +168,7 @@ func TestGitSync_keepsWhatItDeliveredToItsOwnCluster(t *testing.T) {
 	assert.Equal(t, before.UID, after.UID)
 }
 
-// C38: what runs in a cluster that is abandoned stays, whoever is to let it go first.
+// C38: what runs in a cluster that is abandoned stays, whichever controller leaves it first.
 func TestGitSync_leavesAnAbandonedClusterAsItIs(t *testing.T) {
 	cases := map[string]struct {
 		onDelete v1alpha1.DeletePolicy

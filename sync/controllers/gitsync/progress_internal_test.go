@@ -25,7 +25,7 @@ func withReady(status metav1.ConditionStatus, revision string) *v1alpha1.GitSync
 	return gs
 }
 
-// P6: what takes long is told, and no more: neither a quick delivery, nor another try of what has failed.
+// P6: what takes long is reported, and no more: neither a quick delivery, nor another try of what has failed.
 func TestProgress(t *testing.T) {
 	quick, slow := delivery.State{Phase: delivery.Working}, delivery.State{Phase: delivery.Working, Slow: true}
 	turn, overdue := delivery.State{Phase: delivery.Queued}, delivery.State{Phase: delivery.Queued, Overdue: true}

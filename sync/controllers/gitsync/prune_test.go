@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// P9, C34: what cannot be deleted is told apart from what cannot be applied, and is deleted once
+// P9, C34: what cannot be deleted is reported apart from what cannot be applied, and is deleted once
 // it can be.
 func TestGitSync_tellsWhatItCannotDelete(t *testing.T) {
 	w := newWorld(t)
@@ -58,7 +58,7 @@ func TestGitSync_tellsWhatItCannotDelete(t *testing.T) {
 	w.awaitEvent(v1alpha1.PrunedReason, "deleted, because not in "+gs.Status.Revision+": ConfigMap "+w.Namespace+"/stale")
 }
 
-// C28, P14: a deletion that a webhook refuses as a conflict is told in its words, the same each time.
+// C28, P14: a deletion that a webhook refuses as a conflict is reported in its words, the same each time.
 func TestGitSync_saysWhyADeletionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	used := "Operation cannot be fulfilled: it is used by team-a/web; delete that"
@@ -104,7 +104,7 @@ func TestGitSync_oneBadManifestHoldsUpNoRemoval(t *testing.T) {
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "c"), "the file may describe it")
 }
 
-// C41: without the inventory nobody knows what to delete.
+// C41: without the inventory it is not known what to delete.
 func TestGitSync_doesNothingWithoutItsInventory(t *testing.T) {
 	w := newWorld(t)
 	w.commit(map[string]string{"a.yaml": configMap("a", "x")})

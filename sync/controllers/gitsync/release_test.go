@@ -20,7 +20,7 @@ func (w *world) viewOf(account string) weak.Pointer[cluster.Cluster] {
 	return weak.Make(view)
 }
 
-// inUse says whether anybody holds a view.
+// inUse says whether any caller holds a view.
 func inUse(view weak.Pointer[cluster.Cluster]) bool {
 	runtime.GC()
 	return view.Value() != nil

@@ -34,7 +34,7 @@ func (w *world) deleteConfigMap(name string) {
 	require.NoError(w.T, w.Client.Delete(w.T.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}))
 }
 
-// P13: what was delivered is put right from where it came from, although the spec names another
+// P13: what was delivered is corrected from where it came from, although the spec names another
 // source by now, or other credentials, and the server hangs.
 func TestGitSync_keepsWhatIsDeliveredWhileItsNextSourceHangs(t *testing.T) {
 	cases := map[string]struct {
@@ -68,7 +68,7 @@ func TestGitSync_keepsWhatIsDeliveredWhileItsNextSourceHangs(t *testing.T) {
 	}
 }
 
-// P13: what was delivered is put right although the wanted state cannot be had.
+// P13: what was delivered is corrected although the wanted state cannot be had.
 func TestGitSync_keepsWhatIsDeliveredWithoutWhatIsWanted(t *testing.T) {
 	secret := func(w *world) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "git"}}
@@ -191,7 +191,7 @@ func withStore(t *testing.T, dir string) hub.Setup {
 	}
 }
 
-// P13: after a start, what was delivered is put right while the server hangs, from the mirror; and
+// P13: after a start, what was delivered is corrected while the server hangs, from the mirror; and
 // without a mirror, the condition says that it is not.
 func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 	c := env.Start(t, env.Options{Name: "hanging", CRDs: []string{crds}})
@@ -213,7 +213,7 @@ func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 	w.deleteConfigMap("a")
 	third := hub.Start(t, c, setup)
 	t.Cleanup(third.Stop)
-	hub.Await(w.World, gs, "nothing tells that nobody puts it right", func(gs *v1alpha1.GitSync) bool {
+	hub.Await(w.World, gs, "nothing says that it is not corrected", func(gs *v1alpha1.GitSync) bool {
 		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "drift correction is paused")
 	})
 	assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(gs, v1alpha1.ReadyCondition))

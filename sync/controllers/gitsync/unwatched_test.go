@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// C37, C53: what an account may not watch is put right at each look at the repository, and without
-// its server too; and it is told that it is not at once.
+// C37, C53: what an account may not watch is corrected at each look at the repository, and without
+// its server too; and that it is not at once is reported.
 func TestGitSync_looksAtWhatItMayNotWatch(t *testing.T) {
 	w := newWorld(t)
 	w.allowConfigMaps(w.Namespace, "get", "create", "update", "patch", "delete")

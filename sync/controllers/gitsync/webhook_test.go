@@ -82,7 +82,7 @@ func (w *world) awaitRefused() {
 }
 
 // C32: while a webhook that everything has to pass is down, what it admits waits, what it does
-// not is applied, and all of it is there when it is back: nobody has to ask.
+// not is applied, and all of it is there when it is back: no user has to request it.
 func TestGitSync_waitsForAWebhookThatIsDown(t *testing.T) {
 	w := newWorld(t)
 	gate := w.admission("", "v1", "configmaps", func(*admissionv1.AdmissionRequest) bool { return true })

@@ -36,7 +36,7 @@ func controller(kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}
 }
 
-// W46, W49: a name that is taken is a conflict; the stranger stays as it is, whoever it is of.
+// W46, W49: a name that is taken is a conflict; the stranger stays as it is, whatever its owner.
 func TestConflict_strangersAreLeftAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		says   string

@@ -63,7 +63,7 @@ func TestDelete_saysWhatItWaitsFor(t *testing.T) {
 	assert.True(t, conditions.IsUnknown(app, v1alpha1.SubmittedCondition))
 }
 
-// W48, C57: an operator that came with the application is there until it has let go of what is
+// W48, C57: an operator that came with the application is there until it has released what is
 // deleted with it.
 func TestDelete_ofAnOperatorAndItsObjects(t *testing.T) {
 	w := newWorld(t)

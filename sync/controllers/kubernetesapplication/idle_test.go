@@ -48,7 +48,7 @@ func TestIdle_whatSchedulingCosts(t *testing.T) {
 	}, slices.DeleteFunc(w.requests(since), isGet))
 }
 
-// isGet tells whether a request reads one object. A resource that the cache does not show yet is
+// isGet reports whether a request reads one object. A resource that the cache does not show yet is
 // tried to be made again, and then read.
 func isGet(request string) bool { return strings.HasPrefix(request, "get ") }
 

@@ -23,7 +23,7 @@ import (
 )
 
 // shards are processes of one hub, each of which serves the clusters of one shard. None of their
-// clusters is connected; nobody serves oslo, which has no labels.
+// clusters is connected; no process serves oslo, which has no labels.
 type shards struct {
 	t         *testing.T
 	hub       client.Client
@@ -123,8 +123,8 @@ func unserved(clusters string) string {
 		"): start one whose --cluster-selector matches their labels, or correct their labels"
 }
 
-// W36: an application that only clusters match that nobody serves says which those are, and what to
-// do; it is kept up to date, whoever wrote it.
+// W36: an application that only clusters match that no process serves says which those are, and what to
+// do; it is kept up to date, whichever process wrote it.
 func TestMisfit_whereNobodyServesTheClusters(t *testing.T) {
 	inShards(t, func(s *shards) {
 		s.start("one")
@@ -169,7 +169,7 @@ func TestMisfit_whereNobodyServesTheClusters(t *testing.T) {
 	})
 }
 
-// What was said of a cluster does not stay when nobody serves the clusters any more that match.
+// What was said of a cluster does not stay when no process serves the clusters any more that match.
 func TestMisfit_whereTheMatchingClusterIsNobodysNow(t *testing.T) {
 	move := func(s *shards) {
 		s.label("berlin", "region", "south")

@@ -9,7 +9,7 @@ import (
 )
 
 // W48, C57: of an application that brings an operator along, the objects that the operator has
-// to let go of go first.
+// to release go first.
 func TestFirstToGo(t *testing.T) {
 	made := func(name, manifest string) *v1alpha1.KubernetesApplicationResource {
 		kar := &v1alpha1.KubernetesApplicationResource{}

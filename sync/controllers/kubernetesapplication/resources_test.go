@@ -85,7 +85,7 @@ func TestResources_keepWhatOthersWrite(t *testing.T) {
 	assert.Equal(t, "kept", kar.Annotations["theirs"])
 }
 
-// W38, W45: what others change of what the template says is put right at once, and what they
+// W38, W45: what others change of what the template says is corrected at once, and what they
 // delete comes again.
 func TestResources_arePutRight(t *testing.T) {
 	w := newWorld(t)

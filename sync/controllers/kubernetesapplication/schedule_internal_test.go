@@ -64,7 +64,7 @@ func reconciled(t *testing.T, r *Reconciler) (*v1alpha1.KubernetesApplication, c
 	return app, result
 }
 
-// W36: whoever waits for a cluster is told that the hub refuses to write it down.
+// W36: an application that waits for a cluster says that the hub refuses to record it.
 func TestSchedule_saysThatTheHubRefuses(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "kubernetesapplications"}, web.Name, nil)
 	r := newReconciler(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -78,7 +78,7 @@ func TestSchedule_saysThatTheHubRefuses(t *testing.T) {
 	assert.False(t, r.placements.assumed(web, "1"), "nothing was placed")
 }
 
-// A write that somebody else got in between of is nothing to report.
+// A write that conflicts with another one is nothing to report.
 func TestSchedule_saysNothingOfAConflict(t *testing.T) {
 	r := newReconciler(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "kubernetesapplications"}, web.Name, nil)
@@ -110,7 +110,7 @@ func TestSchedule_seesAChoiceOfSomebodyElse(t *testing.T) {
 	}
 	assume()
 	r.takeBack(t.Context(), r.newScope(app))
-	assert.Zero(t, woken.Len(), "nobody has chosen another")
+	assert.Zero(t, woken.Len(), "no other was chosen")
 
 	assume()
 	chosen := app.DeepCopy()
@@ -121,7 +121,7 @@ func TestSchedule_seesAChoiceOfSomebodyElse(t *testing.T) {
 	assert.Equal(t, 1, woken.Len())
 }
 
-// newQueue returns a queue that applications are woken into.
+// newQueue returns a queue that applications are enqueued into.
 func newQueue(t *testing.T, r *Reconciler) queue {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())

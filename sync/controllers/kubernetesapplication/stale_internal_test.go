@@ -51,7 +51,7 @@ func submit(t *testing.T, r *Reconciler) {
 	require.NoError(t, r.Client.Update(t.Context(), kar))
 }
 
-// W40: a template whose resource was written by somebody else in the meantime is not taken for
+// W40: a template whose resource was written by another process in the meantime is not reported as
 // submitted: the write is made again soon, and nothing is said until then.
 func TestUpdate_thatLosesARaceIsMadeAgain(t *testing.T) {
 	for name, refusal := range map[string]error{
@@ -105,7 +105,7 @@ func TestCreate_knowsItsOwn(t *testing.T) {
 }
 
 // W36: a pass that finds the cache behind a decision comes back: where the pass that made it
-// failed after that, nobody else does.
+// failed after that, no other pass does.
 func TestSchedule_comesBackUntilACacheShowsIt(t *testing.T) {
 	r := newReconciler(t, interceptor.Funcs{})
 	app := &v1alpha1.KubernetesApplication{}
@@ -143,7 +143,7 @@ func TestUpdate_thatIsRefusedPassesTheRequestOn(t *testing.T) {
 	assert.Equal(t, "noon", app.Status.LastHandledReconcileAt)
 }
 
-// W48, C40: the resources of an application that was made anew are not those of an earlier one,
+// W48, C40: the resources of an application that was recreated are not those of an earlier one,
 // though the cache of applications still shows that one.
 func TestReconcile_leavesTheResourcesOfItsSuccessor(t *testing.T) {
 	cases := map[string]struct {

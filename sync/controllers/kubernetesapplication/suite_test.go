@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // newOwnWorld returns a world on a hub where nothing runs before start: no process of another
-// test, and nobody who collects what is owned by what is gone.
+// test, and no garbage collector.
 func newOwnWorld(t *testing.T) *world {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "own", Audit: true, NoControllers: true, CRDs: []string{crds}})
@@ -156,13 +156,13 @@ func application(name string, templates ...v1alpha1.ResourceTemplate) *v1alpha1.
 	}
 }
 
-// submit creates an application. At the end of the test its resources are let go: nobody
-// else does.
+// submit creates an application. At the end of the test its resources are released: no controller
+// does.
 func (w *world) submit(app *v1alpha1.KubernetesApplication) *v1alpha1.KubernetesApplication {
 	w.T.Helper()
 	w.Create(app)
 	w.T.Cleanup(func() {
-		_ = w.Client.Delete(context.Background(), app) // else they are made anew
+		_ = w.Client.Delete(context.Background(), app) // else they are recreated
 		_ = w.Client.DeleteAllOf(context.Background(), &v1alpha1.KubernetesApplicationResource{}, client.InNamespace(w.Namespace))
 		left := w.resources(context.Background())
 		_ = each(left, func(kar *v1alpha1.KubernetesApplicationResource) error {

@@ -64,7 +64,7 @@ func (d *discoveryPollers) count() int {
 	return len(d.at)
 }
 
-// C57: whoever waits for a kind is woken when it is served, whatever serves it; one question
+// C57: an application that waits for a kind is enqueued when it is served, whatever serves it; one question
 // does for all.
 func TestPollers_wakeWhoWaits(t *testing.T) {
 	c, l, told := newPolled(t)
@@ -79,7 +79,7 @@ func TestPollers_wakeWhoWaits(t *testing.T) {
 	assert.Equal(t, web, <-told)
 	assert.Equal(t, 2, l.count(), "one for each version")
 	l.leave(blog)
-	assert.Zero(t, l.count(), "nobody waits any more")
+	assert.Zero(t, l.count(), "no application waits any more")
 	assert.Empty(t, told)
 }
 
@@ -96,7 +96,7 @@ func TestPollers_endWithTheCluster(t *testing.T) {
 	require.Eventually(t, func() bool { return l.count() == 0 }, time.Minute, time.Millisecond)
 }
 
-// Whoever has got a cluster waits for none.
+// An application that has a cluster waits for none.
 func TestPollers_areLeftWithTheKinds(t *testing.T) {
 	c, l, _ := newPolled(t)
 	k := newKinds(func(types.NamespacedName) {})

@@ -23,8 +23,8 @@ func in(kar *v1alpha1.KubernetesApplicationResource, cluster string) *v1alpha1.K
 	return kar
 }
 
-// A cluster that dies holds up nobody, before, during and after submission; what it holds is
-// put right when it is back.
+// A cluster that dies holds up no other, before, during and after submission; what it holds is
+// corrected when it is back.
 func TestClusters_deadOneHoldsUpNoOther(t *testing.T) {
 	for name, die := range map[string]func(*env.Gate) error{
 		"RefusesConnections":     func(g *env.Gate) error { g.Shut(); return nil },
@@ -53,7 +53,7 @@ func TestClusters_deadOneHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// What was submitted stays submitted while nobody can look.
+// What was submitted stays submitted while the cluster cannot be read.
 func TestClusters_lostKeepsWhatWasKnown(t *testing.T) {
 	w := newWorld(t)
 	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.service("web"))))

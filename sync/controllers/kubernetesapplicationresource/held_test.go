@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// held is a webhook of a user cluster that answers to no update of a Service before it is let go.
+// held is a webhook of a user cluster that answers to no update of a Service before it is released.
 type held struct {
 	// entered has a word for each update that arrived, and lost for each that was not waited for.
 	entered, lost chan struct{}
@@ -47,7 +47,7 @@ func (u *user) hold() held {
 			h.lost <- struct{}{}
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		_ = json.NewEncoder(w).Encode(review) // whoever does not wait any more does not read it
+		_ = json.NewEncoder(w).Encode(review) // a client that does not wait any more does not read it
 	}))
 	u.T.Cleanup(func() { h.letGo(); server.Close() })
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

@@ -16,8 +16,8 @@ import (
 )
 
 // stops holds up a process where a test wants it: a job that is about to declare what it will
-// apply, and a pass that is about to read Secrets. Each is held once it is armed, tells so, and goes
-// on when it is let go.
+// apply, and a pass that is about to read Secrets. Each is held once it is armed, reports that, and goes
+// on when it is released.
 type stops struct {
 	client.Client
 	declare, read *stop
@@ -121,7 +121,7 @@ func TestOvertaken_byAJobThatDeclares(t *testing.T) {
 	require.Len(t, kar.Status.Inventory.Entries, 2)
 }
 
-// A Secret that is gone, or may not leave the hub any more, before anybody knows that the object is
+// A Secret that is gone, or may not leave the hub any more, before it is known that the object is
 // in the cluster: it is, and is kept as it is templated.
 func TestOvertaken_bySecrets(t *testing.T) {
 	cases := map[string]struct {

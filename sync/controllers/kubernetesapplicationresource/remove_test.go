@@ -38,7 +38,7 @@ func controlled(kar *v1alpha1.KubernetesApplicationResource, app *v1alpha1.Kuber
 	return kar
 }
 
-// W53: the object and the copies of its Secrets go with the resource, whoever deleted it while
+// W53: the object and the copies of its Secrets go with the resource, no matter who deleted it while
 // the application is there.
 func TestRemove_takesEverythingAway(t *testing.T) {
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestRemove_takesEverythingAway(t *testing.T) {
 	assert.False(t, w.berlin.Exists(&corev1.Secret{}, "web-mysql"))
 }
 
-// W53: what somebody else took over is left alone.
+// W53: what another owner took over is left alone.
 func TestRemove_onlyWhatIsOurs(t *testing.T) {
 	w := newWorld(t)
 	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"))))
@@ -83,7 +83,7 @@ func TestRemove_waitsForTheRemoteEnd(t *testing.T) {
 	w.AwaitGone(kar, "web")
 }
 
-// C11, W19: what a deletion waits for is named once, and its status tells on the hub why it hangs.
+// C11, W19: what a deletion waits for is named once, and its status says on the hub why it hangs.
 func TestRemove_showsTheStatusOfWhatHangs(t *testing.T) {
 	w := newWorld(t)
 	name := w.berlin.Namespace + "-held"
@@ -139,11 +139,11 @@ func TestRemove_ownerMissing(t *testing.T) {
 
 	hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) { k.OwnerReferences = nil })
 	w.AwaitGone(kar, "web")
-	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"), "somebody has said what is meant")
+	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"), "a user has said what is meant")
 }
 
-// C13, C40: the application was made anew, as by a restore of the hub. Its resource of that
-// name lets go of the object without touching it, and the next one takes it up.
+// C13, C40: the application was recreated, as by a restore of the hub. Its resource of that
+// name releases the object without touching it, and the next one takes it up.
 func TestRemove_handsOver(t *testing.T) {
 	w := newWorld(t)
 	kar := w.orphan()
@@ -158,7 +158,7 @@ func TestRemove_handsOver(t *testing.T) {
 	assert.Equal(t, string(again.UID), cm.Annotations[v1alpha1.ResourceUIDAnnotation])
 }
 
-// C40: an application that was made anew and has no such template does not want the object.
+// C40: an application that was recreated and has no such template does not want the object.
 func TestRemove_madeAnewWithoutTheTemplate(t *testing.T) {
 	w := newWorld(t)
 	kar := w.orphan()
@@ -167,7 +167,7 @@ func TestRemove_madeAnewWithoutTheTemplate(t *testing.T) {
 	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"))
 }
 
-// W53, C40: an application that was made anew with another object, or without a Secret, under
+// W53, C40: an application that was recreated with another object, or without a Secret, under
 // the name of the template does not inherit what the old one delivered: it is deleted.
 func TestRemove_madeAnewWithOther(t *testing.T) {
 	t.Run("object", func(t *testing.T) {

@@ -35,7 +35,7 @@ func (w *world) restrict(u *user) string {
 	return name
 }
 
-// grant grants verbs on ConfigMaps to somebody.
+// grant grants verbs on ConfigMaps to a user.
 func (u *user) grant(name, role string, verbs ...string) {
 	u.T.Helper()
 	u.Create(&rbacv1.Role{
@@ -49,7 +49,7 @@ func (u *user) grant(name, role string, verbs ...string) {
 	})
 }
 
-// C11: what may not be deleted is said, and tried again: no event tells that it may be by now.
+// C11: what may not be deleted is said, and tried again: no event reports that it may be by now.
 func TestRights_deletionGrantedLater(t *testing.T) {
 	w := newWorld(t)
 	name := w.restrict(w.berlin)
@@ -58,7 +58,7 @@ func TestRights_deletionGrantedLater(t *testing.T) {
 	require.NoError(t, w.Client.Delete(t.Context(), kar))
 	message := hub.AwaitReason(w.World, kar, v1alpha1.DeleteFailedReason)
 	assert.Contains(t, message, `User "`+name+`" cannot delete resource "configmaps"`)
-	assert.Contains(t, message, "or remove finalizer "+v1alpha1.Finalizer, "where nobody can grant it")
+	assert.Contains(t, message, "or remove finalizer "+v1alpha1.Finalizer, "where no user can grant it")
 
 	w.berlin.grant(name, "delete", "delete")
 	w.AwaitGone(kar, "web")

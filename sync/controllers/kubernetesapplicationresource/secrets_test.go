@@ -284,7 +284,7 @@ func (w *world) assertUntold(texts ...string) {
 	}
 }
 
-// The type of a Secret cannot be changed: the copy of one that was made anew is made anew too.
+// The type of a Secret cannot be changed: the copy of one that was recreated is recreated too.
 func TestSecrets_madeAnewWithAnotherType(t *testing.T) {
 	w := newWorld(t)
 	source := w.secret("mysql", "one")

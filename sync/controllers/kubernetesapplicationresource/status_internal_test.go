@@ -35,7 +35,7 @@ func TestSameJSON(t *testing.T) {
 	assert.False(t, sameJSON([]byte(`{`), []byte(`{"a":2}`)))
 }
 
-// W13: that nobody could look says nothing about what was submitted.
+// W13: that the cluster could not be read says nothing about what was submitted.
 func TestConclude_clusterLetUsDown(t *testing.T) {
 	kar := &v1alpha1.KubernetesApplicationResource{Spec: v1alpha1.KubernetesApplicationResourceSpec{ClusterName: "berlin"}}
 	kar.Namespace = "team"

@@ -160,7 +160,7 @@ func TestAgent_comesFollowsAndGoes(t *testing.T) {
 	h.until("eu-1", isReady, "the cluster is as before")
 }
 
-// Until admission answers for the first time, nobody gets rights to write what it is to check.
+// Until admission answers for the first time, no user gets rights to write what it is to check.
 func TestAgent_givesNobodyRightsBeforeAdmissionAnswers(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
 	user := newClient(t, podCluster(t).RESTConfig())
@@ -208,7 +208,7 @@ func TestAgent_failedUpgradeLeavesWhatRuns(t *testing.T) {
 	removeAgent(h, "eu-1")
 }
 
-// A release that somebody else has installed is left alone, and the message says what can be done: when the
+// A release that another user has installed is left alone, and the message says what can be done: when the
 // record of that is gone, what it installed is taken over.
 func TestAgent_leavesTheReleaseOfOthers(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
@@ -228,7 +228,7 @@ func TestAgent_leavesTheReleaseOfOthers(t *testing.T) {
 	h.change("eu-1", withAgent(t, nil))
 	h.until("eu-1", agentReason(v1alpha1.ReleaseConflictReason), "it is still of others")
 	require.NoError(t, user.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(h.ns), client.MatchingLabels{"owner": "helm"}))
-	h.until("eu-1", agentReady, "nobody has it any more, which is found out by trying again")
+	h.until("eu-1", agentReady, "that release is gone, which is found out by trying again")
 	assert.Equal(t, before.UID, deployment(t, user, h.ns, "waybill-webhook").UID, "it is the same, and runs on")
 	removeAgent(h, "eu-1")
 }
@@ -272,8 +272,8 @@ func TestAgent_survivesTheEndOfTheProcess(t *testing.T) {
 	h.until("eu-1", noAgent, "the next process ends it")
 }
 
-// The agent goes last, when nothing else is left in the cluster; Abandon leaves it, and whoever leads to
-// the cluster next takes it over as it is.
+// The agent goes last, when nothing else is left in the cluster; Abandon leaves it, and the next KubernetesCluster
+// that leads to the cluster takes it over as it is.
 func TestAgent_goesLast(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
 	user := newClient(t, podCluster(t).RESTConfig())
@@ -300,7 +300,7 @@ func TestAgent_goesLast(t *testing.T) {
 	h.until("eu-2", agentReady, "it is as it should be")
 	assert.Equal(t, before, deployment(t, user, h.ns, "waybill-webhook").Generation, "nothing of it changes")
 	gate.Shut()
-	h.until("eu-2", agentReason(v1alpha1.ClusterUnreachableReason), "nobody knows how it is")
+	h.until("eu-2", agentReason(v1alpha1.ClusterUnreachableReason), "its state is not known")
 	require.NoError(t, gate.Open())
 	h.until("eu-2", agentReady, "it is back")
 

@@ -32,7 +32,7 @@ func (h *hub) application(name, cluster string) *v1alpha1.KubernetesApplication 
 	return app
 }
 
-// resource creates one that goes to a cluster, controlled by an application or by nobody.
+// resource creates one that goes to a cluster, controlled by an application, or without a controller.
 func (h *hub) resource(name, cluster string, app *v1alpha1.KubernetesApplication) *v1alpha1.KubernetesApplicationResource {
 	h.t.Helper()
 	kar := &v1alpha1.KubernetesApplicationResource{

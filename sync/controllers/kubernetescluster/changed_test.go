@@ -15,7 +15,7 @@ import (
 const elsewhere = "00000000-0000-0000-0000-00000000cafe"
 
 // C45, C38: a kubeconfig that leads to another cluster than before is used for neither, until it is
-// put right or the change is accepted; a restart changes nothing in that.
+// corrected or the change is accepted; a restart changes nothing in that.
 func TestKubernetesCluster_kubeconfigLeadsElsewhere(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -89,7 +89,7 @@ func TestKubernetesCluster_kubeconfigLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// C38: a KubernetesCluster that is let go leaves the cluster alone that its kubeconfig leads to by
+// C38: a KubernetesCluster that is removed leaves the cluster alone that its kubeconfig leads to by
 // mistake.
 func TestKubernetesCluster_abandonedWhileItLeadsElsewhere(t *testing.T) {
 	h := newHub(t, options{})

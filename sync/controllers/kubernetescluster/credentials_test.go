@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// K57, K60: a seed that is let go keeps no source credential of this hub, and everything else. In a user
+// K57, K60: a seed that is removed keeps no source credential of this hub, and everything else. In a user
 // cluster, nothing is looked for: there are none.
 func TestKubernetesCluster_takesCredentialsFromASeed(t *testing.T) {
 	for reason, tc := range map[string]struct {

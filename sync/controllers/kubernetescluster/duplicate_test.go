@@ -64,7 +64,7 @@ func TestKubernetesCluster_youngerIsDeleted(t *testing.T) {
 	require.NoError(t, user.Delete(t.Context(), inst))
 }
 
-// C45: a team that was there before gives way to whoever runs Waybill, and does not come back
+// C45: a team that was there before gives way to the operators of Waybill, and does not come back
 // before them by being older.
 func TestKubernetesCluster_platformComesFirst(t *testing.T) {
 	h := newHub(t, options{})

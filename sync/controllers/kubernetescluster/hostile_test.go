@@ -119,14 +119,14 @@ func (h *hub) goesOn(name string, c *cluster.Cluster) {
 	assert.NoError(h.t, c.Context().Err(), "it was never interrupted")
 }
 
-// conflicts says whether a KubernetesCluster tells that another one reports its UID.
+// conflicts says whether a KubernetesCluster says that another one reports its UID.
 func conflicts(kc *v1alpha1.KubernetesCluster) bool {
 	return condition(kc, v1alpha1.UIDConflictCondition).Status == metav1.ConditionTrue
 }
 
 func apart(kc *v1alpha1.KubernetesCluster) bool { return drives(kc) && conflicts(kc) }
 
-// C45: a server that reports the UID of a cluster is not taken for it, however old its
+// C45: a server that reports the UID of a cluster is not accepted as it, however old its
 // KubernetesCluster is, neither now nor after a restart; what was begun there is none of its business.
 func TestKubernetesCluster_forgedUIDStopsNobody(t *testing.T) {
 	h := newHub(t, options{})
@@ -203,7 +203,7 @@ func TestKubernetesCluster_squattedUIDStopsNobody(t *testing.T) {
 	}
 }
 
-// C45: two that could not be told apart are one cluster as soon as that is proved.
+// C45: two that could not be distinguished are one cluster as soon as that is proved.
 func TestKubernetesCluster_provedLater(t *testing.T) {
 	h := newHub(t, options{})
 	first := pretending(t, userCluster(t), kubeSystemUID(t, userCluster(t)))
@@ -223,7 +223,7 @@ func TestKubernetesCluster_provedLater(t *testing.T) {
 	h.until("a-first", func(kc *v1alpha1.KubernetesCluster) bool { return drives(kc) && !conflicts(kc) }, "it came first")
 }
 
-// C45, C38: a server that reports the UID of the hub is not taken for the hub, which has no
+// C45, C38: a server that reports the UID of the hub is not accepted as the hub, which has no
 // KubernetesCluster here: without its kubeconfig it would be the hub.
 func TestKubernetesCluster_isNotTheHubBecauseItSaysSo(t *testing.T) {
 	h := newHub(t, options{})
@@ -262,7 +262,7 @@ func TestKubernetesCluster_provedClaimLeavesTheIncumbent(t *testing.T) {
 	h.goesOn("b-berlin", h.engaged("b-berlin"))
 }
 
-// C45: whoever lacks the rights for a proof is told which, and is known as soon as they are there.
+// C45: a user who lacks the rights for a proof is told which, and is known as soon as they are there.
 func TestKubernetesCluster_claimWithoutRights(t *testing.T) {
 	h := newHub(t, options{})
 	limited, err := userCluster(t).AddUser(h.ns)

@@ -192,7 +192,7 @@ func TestInitial_takesAListFromAConfigMap(t *testing.T) {
 	h.add("eu-1", userCluster(t).Kubeconfig(), from)
 	h.until("eu-1", says(fmt.Sprintf(`spec.installationsFrom: there is no ConfigMap "template" in namespace %q`, h.ns)), "it does not exist")
 	require.NoError(t, h.Create(t.Context(), template))
-	h.until("eu-1", says(`spec.installationsFrom: ConfigMap "template" lacks the label apps.waybill.dev/values: protected, so others than those who may install could change it`), "anybody may edit it")
+	h.until("eu-1", says(`spec.installationsFrom: ConfigMap "template" lacks the label apps.waybill.dev/values: protected, so others than those who may install could change it`), "any user may edit it")
 	template.Labels = map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}
 	require.NoError(t, h.Update(t.Context(), template))
 

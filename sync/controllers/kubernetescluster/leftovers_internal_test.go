@@ -44,7 +44,7 @@ func ending(reason string) func(*v1alpha1.ApplicationInstallation) {
 	}
 }
 
-// C38: what goes without help is not to be deleted by anybody: a GitSync serves other clusters, too.
+// C38: what goes without help is not to be deleted by users: a GitSync serves other clusters, too.
 func TestLeftovers_adviseOnlyWhatIsNeeded(t *testing.T) {
 	gone := func(gs *v1alpha1.GitSync) { gs.Status.Clusters = nil }
 	const waiting = "waiting for what is left in the cluster: "

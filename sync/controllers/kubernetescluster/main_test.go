@@ -155,7 +155,7 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 	return registry, stop
 }
 
-// clear removes what the test left: nobody else takes the finalizers off.
+// clear removes what the test left: no controller removes the finalizers.
 func (h *hub) clear() {
 	ctx := context.WithoutCancel(h.t.Context())
 	list := &v1alpha1.KubernetesClusterList{}

@@ -85,7 +85,7 @@ func TestProvided_enforced(t *testing.T) {
 	h.stop()
 	require.NoError(t, user.Delete(t.Context(), installation(t, user, h.ns, d.Name)))
 	h.restart()
-	h.untilInstalled(user, d, anyAtAll, "it was deleted while nobody watched")
+	h.untilInstalled(user, d, anyAtAll, "it was deleted while no watch ran")
 	h.change("self", func(kc *v1alpha1.KubernetesCluster) { kc.Labels["env"] = "prod" })
 	h.untilInstalled(h, d, anyAtAll, "the hub fits")
 }
@@ -114,7 +114,7 @@ func TestProvided_enforcedNoLonger(t *testing.T) {
 	assert.Nil(t, installation(t, user, h.ns, d.Name), "it had been given to the cluster")
 }
 
-// K2: what is installed by default may be removed, and does not come back, whoever restarts.
+// K2: what is installed by default may be removed, and does not come back, whichever process restarts.
 func TestProvided_byDefault(t *testing.T) {
 	h := newProvider(t)
 	d := h.define("web", byDefault, func(d *v1alpha1.ApplicationDefinition) { d.Spec.DefaultVersion = "1.0.0" })
@@ -141,7 +141,7 @@ func TestProvided_byDefault(t *testing.T) {
 	assert.Nil(t, installation(t, user, h.ns, d.Name), "it stays removed")
 }
 
-// C27: an installation that somebody else made is not taken over; where it is is said.
+// C27: an installation that a user made is not taken over; where it is is said.
 func TestProvided_foreignInstallation(t *testing.T) {
 	h := newProvider(t)
 	user := newClient(t, userCluster(t).RESTConfig())
@@ -159,7 +159,7 @@ func TestProvided_foreignInstallation(t *testing.T) {
 	h.until("eu-1", isProvided, "the name is free")
 }
 
-// C38: a cluster that is let go keeps nothing that only Waybill may delete.
+// C38: a cluster that is removed keeps nothing that only Waybill may delete.
 func TestProvided_enforcedGoesWithTheCluster(t *testing.T) {
 	h := newProvider(t)
 	d := h.define("web", enforced)

@@ -69,7 +69,7 @@ func (h *hub) left(gs *v1alpha1.GitSync) {
 }
 
 // C38: with onDelete Wait a KubernetesCluster stays until no installation is left; then our
-// copies go, and nobody else's.
+// copies go, and no others.
 func TestKubernetesCluster_waitsForInstallations(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("eu-1", userCluster(t).Kubeconfig())
@@ -108,7 +108,7 @@ func TestKubernetesCluster_waitsForGitSyncs(t *testing.T) {
 }
 
 // C38: an unreachable cluster holds its KubernetesCluster, and the message names the way
-// out. With Abandon it is let go at once.
+// out. With Abandon it is removed at once.
 func TestKubernetesCluster_unreachableIsAbandoned(t *testing.T) {
 	h := newHub(t, options{})
 	gate, kubeconfig := gated(t, userCluster(t))
@@ -224,7 +224,7 @@ func TestKubernetesCluster_doesNotBecomeTheHub(t *testing.T) {
 	assert.True(t, exists(t, h.Client, "of-the-hub"))
 }
 
-// The hub itself can be let go as any other cluster.
+// The hub itself can be removed as any other cluster.
 func TestKubernetesCluster_hubIsDeleted(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("hub", nil)

@@ -68,7 +68,7 @@ func TestKubernetesCluster_isTheHub(t *testing.T) {
 	assert.NotContains(t, crd.Annotations, v1alpha1.CRDHashAnnotation, "the hub's CRDs belong to the chart")
 }
 
-// C38: what keeps a kubeconfig from being used is said, and taken up when it is put right.
+// C38: what keeps a kubeconfig from being used is said, and taken up when it is corrected.
 func TestKubernetesCluster_kubeconfigIsPutRight(t *testing.T) {
 	cases := map[string]struct {
 		secret  map[string][]byte
@@ -235,7 +235,7 @@ func TestKubernetesCluster_isPaused(t *testing.T) {
 	kc := h.until("eu-1", reason(v1alpha1.SuspendedReason), "it is paused")
 	<-c.Context().Done()
 	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ReadyCondition).Status)
-	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status, "nobody asks it")
+	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status, "it is not asked")
 	assert.NotEmpty(t, kc.Status.UID)
 	_, err = h.registry.Get(h.key("eu-1"))
 	assert.EqualError(t, err, "cluster "+h.ns+"/eu-1 is not connected: its KubernetesCluster is paused")
@@ -244,7 +244,7 @@ func TestKubernetesCluster_isPaused(t *testing.T) {
 	h.until("eu-1", isReady, "it goes on")
 }
 
-// A shard serves what its selector matches, and lets go of what it no longer does.
+// A shard serves what its selector matches, and releases what it no longer does.
 func TestKubernetesCluster_ofAnotherShard(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("eu-1", userCluster(t).Kubeconfig())

@@ -45,7 +45,7 @@ func TestSeed_thatIsAway(t *testing.T) {
 	s.says(away, metav1.ConditionTrue, v1alpha1.SucceededReason, fmt.Sprintf("Secrets that are copied to namespace %s: 3", s.system))
 }
 
-// K60: what was deleted, changed or unmarked while nobody watched is found when the process is back.
+// K60: what was deleted, changed or unmarked while no watch ran is found when the process is back.
 func TestSeed_afterARestart(t *testing.T) {
 	s := newSuite(t)
 	seed := s.engage(s.newSeed("seed"), shared(t, "seed").RESTConfig())
@@ -76,7 +76,7 @@ func TestSeed_afterARestart(t *testing.T) {
 	assert.Equal(t, "theirs", password(find(t, s.seed, s.system, "forged")), "its mark names another Secret")
 }
 
-// A seed that is paused, or let go, is left alone: who lets it go deletes the copies.
+// A seed that is paused, or removed, is left alone: the controller that removes it deletes the copies.
 func TestSeed_thatGoes(t *testing.T) {
 	s := newSuite(t)
 	seed := s.newSeed("seed")

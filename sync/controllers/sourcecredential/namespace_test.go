@@ -41,7 +41,7 @@ func (s *suite) define(name string, selector map[string]string) *v1alpha1.Applic
 	return definition
 }
 
-// cluster creates a KubernetesCluster that nobody connects to: copies for it are made on the hub.
+// cluster creates a KubernetesCluster that no process connects to: copies for it are made on the hub.
 func (s *suite) cluster(namespace, name string, labels map[string]string) *v1alpha1.KubernetesCluster {
 	s.t.Helper()
 	kc := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}

@@ -31,7 +31,7 @@ func TestSeed_getsWhatIsAnnotated(t *testing.T) {
 	s.engage(seed, shared(t, "seed").RESTConfig())
 	user := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.system, Name: "user"}}
 	s.engage(user, shared(t, "user").RESTConfig())
-	stray := s.newSeed("stray") // of whoever may have clusters in another namespace
+	stray := s.newSeed("stray") // of a user who may have clusters in another namespace
 	stray.Namespace = other
 	s.engage(stray, shared(t, "user").RESTConfig())
 	itself := s.engage(s.newSeed("itself"), shared(t, "hub").RESTConfig())
@@ -126,7 +126,7 @@ func TestSeed_isCorrected(t *testing.T) {
 	until(t, s.seed, s.system, "charts", "")
 }
 
-// K57, C13: a Secret of somebody else is named, and neither overwritten nor deleted.
+// K57, C13: a Secret of another owner is named, and neither overwritten nor deleted.
 func TestSeed_foreignSecret(t *testing.T) {
 	s := newSuite(t)
 	theirs := &corev1.Secret{

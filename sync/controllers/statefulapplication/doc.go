@@ -6,8 +6,8 @@ as long as that exists. One with a source is restored from it, once:
 	               └──────────┴──► Failed   the snapshot is gone, or its definitions are damaged
 
 What an ApplicationInstallation manages is restored as one: its claims, and what else is not rendered by
-it, are created first, and the installation last, which takes them over. The rest is up to whoever drives
-it.
+it, are created first, and the installation last, which takes them over. The rest is up to the controller
+that reconciles it.
 
 Until Claims nothing is created. The phase, and the list of all that is created, are in the status
 before the first object is; each object has the UID of the StatefulApplication in an annotation, so that a

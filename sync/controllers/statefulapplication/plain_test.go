@@ -206,7 +206,7 @@ func TestRestore_damagedDefinitions(t *testing.T) {
 	w.AwaitGone(&v1alpha1.StatefulApplication{}, "begun")
 	w.AwaitGone(&corev1.PersistentVolumeClaim{}, "begun-cache")
 	assert.False(t, w.Exists(&corev1.Secret{}, "begun-keys"))
-	assert.True(t, w.Exists(&corev1.ConfigMap{}, "begun-conf"), "somebody has made it theirs")
+	assert.True(t, w.Exists(&corev1.ConfigMap{}, "begun-conf"), "a user has taken it over")
 }
 
 // A cluster without VolumeSnapshots restores what needs none, and says what the rest needs.

@@ -56,7 +56,7 @@ func TestRestore_clonesAreIndependent(t *testing.T) {
 
 	require.NoError(t, far.Client.Delete(t.Context(), two))
 	far.AwaitGone(&v1alpha1.StatefulApplication{}, "two")
-	assert.True(t, far.Exists(&v1alpha1.Application{}, "two"), "a restored application is nobody's but its users'")
+	assert.True(t, far.Exists(&v1alpha1.Application{}, "two"), "a restored application belongs to its users alone")
 	assert.True(t, far.Exists(&corev1.PersistentVolumeClaim{}, "data-two-0"))
 }
 

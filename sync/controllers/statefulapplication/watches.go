@@ -50,7 +50,7 @@ func (r *Reconciler) forget(_ context.Context, e event.DeleteEvent, _ workqueue.
 	r.kernel.Forget(e.Object.GetUID())
 }
 
-// those returns a handler that wakes the StatefulApplications that an object concerns.
+// those returns a handler that enqueues the StatefulApplications that an object concerns.
 func (r *Reconciler) those(concerns func(client.Object, *v1alpha1.StatefulApplication) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		all := &v1alpha1.StatefulApplicationList{}
@@ -79,7 +79,7 @@ func ofSnapshot(o client.Object, a *v1alpha1.StatefulApplication) bool {
 	return !restored(a) && snapshotOf(a) == client.ObjectKeyFromObject(o)
 }
 
-// ofClass wakes those that wait for a class.
+// ofClass reports whether one waits for a class.
 func ofClass(_ client.Object, a *v1alpha1.StatefulApplication) bool {
 	return !restored(a) || a.Spec.ApplicationClassName != ""
 }

@@ -121,7 +121,7 @@ func TestSchemas_areLearnedOnce(t *testing.T) {
 	}
 }
 
-// K48: a source that cannot be read holds up nobody else, and is asked again.
+// K48: a source that cannot be read holds up no other, and is asked again.
 func TestSchemas_ofASourceThatIsDown(t *testing.T) {
 	w := newWorld(t)
 	broken, err := env.StartHelmRepo(env.Access{})

@@ -81,7 +81,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// S101: a clone belongs to nobody who delivers the original.
+// S101: a clone belongs to no controller that delivers the original.
 func TestDetach(t *testing.T) {
 	obj := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
 		labels: {app: a, app.kubernetes.io/part-of: shop, apps.waybill.dev/owner-hash: x, argocd.argoproj.io/instance: shop},

@@ -7,7 +7,7 @@ import (
 )
 
 // marks are the labels and annotations by which something that delivers objects knows its own. A copy
-// that has them may be pruned, or taken for the original.
+// that has them may be pruned, or mistaken for the original.
 var marks = map[string]bool{
 	v1alpha1.OwnerHashLabel:             true,
 	v1alpha1.OwnerAnnotation:            true,
@@ -33,8 +33,8 @@ var marks = map[string]bool{
 	"config.k8s.io/owning-inventory":        true,
 }
 
-// Detach removes from a definition the marks of whoever delivered it, Waybill or another: a copy belongs
-// to nobody. Membership of an Application that Waybill wrote goes, too: it is written anew.
+// Detach removes from a definition the marks of what delivered it, Waybill or another tool: a copy has
+// no owner. Membership of an Application that Waybill wrote goes, too: it is written anew.
 func Detach(obj *unstructured.Unstructured) {
 	annotations, labels := obj.GetAnnotations(), obj.GetLabels()
 	injected := annotations[v1alpha1.InjectedAnnotation]

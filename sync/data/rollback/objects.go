@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/sync/cluster/watch"
 )
 
-// FieldManager is the field manager of what a rollback writes to objects that nobody delivers.
+// FieldManager is the field manager of what a rollback writes to objects that no controller delivers.
 const FieldManager = "waybill-rollback"
 
 // Objects makes objects as they are defined. Client must not read from a cache.

@@ -240,7 +240,7 @@ func (v *Volumes) Discard(ctx context.Context, beside client.ObjectKey, mark, vo
 		return "", err
 	}
 	if claim != nil && claim.Annotations[v1alpha1.RestoredByAnnotation] != mark {
-		claim = nil // of somebody else
+		claim = nil // of another rollback, or of a user
 	}
 	if claim != nil && volume == "" && claim.Status.Phase == corev1.ClaimBound {
 		if volume, _, err = v.proved(ctx, claim); err != nil && !errors.Is(err, ErrGone) && !apierrors.IsForbidden(err) {

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// C66: an owner that adopts takes over what nobody holds, and nothing else.
+// C66: an owner that adopts takes over what has no owner, and nothing else.
 func TestAdopt(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -70,7 +70,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Who asks to adopt is not told to ask.
+// An owner that asks to adopt is not advised to ask.
 func TestAdopt_hintWhereItIsAsked(t *testing.T) {
 	f := newFixture(t)
 	request := f.request(nil, adopting(configMap(t, "settings", "first")))

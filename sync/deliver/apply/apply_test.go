@@ -204,7 +204,7 @@ func TestForget_watchesNoMore(t *testing.T) {
 	assert.Len(t, f.requests.take(), 1, "it is applied as by a new process")
 }
 
-// Whoever forgets an owner does not wait for a cluster that is slow to answer.
+// A caller that forgets an owner does not wait for a cluster that is slow to answer.
 func TestForget_doesNotWaitForAnApply(t *testing.T) {
 	f := newFixture(t)
 	objects := configMaps(t, 2)

@@ -80,7 +80,7 @@ func BenchmarkUnchanged1000(b *testing.B) {
 	require.Empty(b, f.requests.take())
 }
 
-// BenchmarkMemory10000 tells what an Applier keeps of ten thousand objects.
+// BenchmarkMemory10000 measures what an Applier keeps of ten thousand objects.
 func BenchmarkMemory10000(b *testing.B) {
 	f := newFixture(b)
 	before := heap()

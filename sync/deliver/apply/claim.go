@@ -26,7 +26,7 @@ func (o *object) end(h *holder) {
 	o.writes = slices.Delete(o.writes, i, i+1)
 }
 
-// begin records that a write is about to start, so that its effects are not taken for drift.
+// begin records that a write is about to start, so that its effects are not reported as drift.
 func (k *kind) begin(name types.NamespacedName, h *holder) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

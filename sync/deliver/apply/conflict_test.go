@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 )
 
-// C28, P14: a deletion that is refused with code 409 is told in the words of who refuses it. Only if the
+// C28, P14: a deletion that is refused with code 409 is reported in the words of what refuses it. Only if the
 // object has changed indeed is it looked at again.
 func TestPrune_refusedAsAConflict(t *testing.T) {
 	cases := map[string]struct{ reason, words, want string }{

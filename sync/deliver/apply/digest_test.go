@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 )
 
-// P1: after a restart, nothing is asked or written of what nobody has changed meanwhile, and what somebody has
+// P1: after a restart, nothing is asked or written of what has not changed meanwhile, and what has
 // changed is found, whatever they changed and under whose name.
 func TestApply_takesUpWhatTheProcessBeforeLeft(t *testing.T) {
 	unmarked := `{"metadata":{"labels":{"apps.waybill.dev/owner-hash":null},"annotations":{"apps.waybill.dev/owner":null}}}`
@@ -61,7 +61,7 @@ func TestApply_takesUpWhatTheProcessBeforeLeft(t *testing.T) {
 	}
 }
 
-// editAsUs changes a ConfigMap as somebody who says that they are Waybill, at another second than it was
+// editAsUs changes a ConfigMap as a user who claims to be Waybill, at another second than it was
 // written.
 func (f *fixture) editAsUs(name, value string) {
 	f.t.Helper()

@@ -69,7 +69,7 @@ func (f *fixture) setPhase(name string, phase v1alpha1.RollbackPhase, held ...st
 	require.NoError(f.t, err)
 }
 
-// mark sets the annotation that names who holds an object, as anybody may who may edit it, along with
+// mark sets the annotation that names who holds an object, as any user may who may edit it, along with
 // other content.
 func (f *fixture) mark(name, by string) {
 	f.t.Helper()
@@ -223,7 +223,7 @@ func TestHold_endsWithTheManifest(t *testing.T) {
 	assert.Nil(t, w.live("configmaps", "web"))
 }
 
-// C65: whoever may edit an object may write the annotation, and not the status of a rollback.
+// C65: a user who may edit an object may write the annotation, and not the status of a rollback.
 func TestHold_isNotForged(t *testing.T) {
 	cases := map[string]struct {
 		reason string

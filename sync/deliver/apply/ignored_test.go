@@ -87,7 +87,7 @@ func TestIgnored_whatAnAutoscalerSets(t *testing.T) {
 	assert.EqualValues(t, 0, f.replicas())
 }
 
-// A field that nobody else has set is not removed when it begins to be ignored, and created again as wanted
+// A field that no other manager has set is not removed when it begins to be ignored, and created again as wanted
 // with the object.
 func TestIgnored_whatNobodySetYet(t *testing.T) {
 	f := newFixture(t)
@@ -118,7 +118,7 @@ func TestIgnored_whatIsSetDuringAWrite(t *testing.T) {
 	assert.EqualValues(t, 4, f.replicas())
 }
 
-// An injected container is nobody's drift, and the image that somebody else sets in ours is left to them.
+// An injected container is no drift, and the image that another field manager sets in ours is left to it.
 func TestIgnored_whatIsInjected(t *testing.T) {
 	f := newFixture(t)
 	request := f.request(nil, parse(t, deploymentText))

@@ -140,7 +140,7 @@ func TestKind_toldOncePerChange(t *testing.T) {
 	s.put(s.feed, seen("13", "u", 2))
 	assert.Len(t, s.told, 1, "that others go on writing is no news")
 	s.put(s.feed, seen("14", "u", 1))
-	assert.True(t, s.upToDate(), "somebody put it right")
+	assert.True(t, s.upToDate(), "another has corrected it")
 }
 
 func TestKind_replace(t *testing.T) {
@@ -193,7 +193,7 @@ func TestKind_feedOfThePastIsNotHeard(t *testing.T) {
 	assert.Empty(t, s.told)
 }
 
-// A right in all namespaces that nobody needs is not asked for again and again.
+// A right in all namespaces that is not needed is not asked for again and again.
 func TestKind_doesNotRegainWhatNobodyNeeds(t *testing.T) {
 	s := newScript(t)
 	refused := newFeed(everywhere, nil, s.kind)
@@ -215,7 +215,7 @@ func TestKind_doesNotRegainWhatNobodyNeeds(t *testing.T) {
 }
 
 // C37: rights by namespace are lost and come back one after the other. Who delivers to what comes
-// back last is told then, too: what Helm wrote is applied by nobody, so that nobody would ask.
+// back last is notified then, too: what Helm wrote is never applied, so that no apply would ask.
 func TestKind_tellsOfEachScopeThatIsRegained(t *testing.T) {
 	s := newScript(t)
 	s.scope(everywhere)
@@ -281,10 +281,10 @@ func (s *script) scope(scope string) *feed {
 	return s.feeds[scope]
 }
 
-// watched puts a feed that is synced, and tells nobody, in place of that of a scope.
+// watched puts a feed that is synced, and notifies no owner, in place of that of a scope.
 func (s *script) watched(scope string) *feed { return s.started(scope, empty()) }
 
-// refused puts a feed that has given up, and tells nobody, in place of that of a scope.
+// refused puts a feed that has given up, and notifies no owner, in place of that of a scope.
 func (s *script) refused(scope string) *feed {
 	denied := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 	return s.started(scope, &cache.ListWatch{
@@ -330,7 +330,7 @@ func TestKind_regainsSoonWhatIsLost(t *testing.T) {
 	})
 }
 
-// denying is a target that nobody may watch. It keeps when it was asked.
+// denying is a target that may not be watched. It keeps when it was asked.
 type denying struct {
 	Target
 	metadata.Getter
@@ -370,7 +370,7 @@ func TestKind_healthIsToldWhenAskedFor(t *testing.T) {
 	}
 	s.write(seen("10", "u", 1), nothing)
 	s.put(s.feed, sick("11", health.Current, ""))
-	assert.Empty(t, s.told, "nobody asked")
+	assert.Empty(t, s.told, "no owner asked")
 
 	s.holder.health.Store(true)
 	s.put(s.feed, sick("12", health.InProgress, "Replicas: 0/2"))

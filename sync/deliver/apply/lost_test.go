@@ -35,9 +35,9 @@ func (f *fixture) drain() {
 	}
 }
 
-// C37: the right to watch is taken away. The owner is told, and that nobody sees drift any more
+// C37: the right to watch is taken away. The owner is notified, and that no watch sees drift any more
 // is said, rather than that all is well. Once the right is back, so is the watch, and the owner is
-// told: what Helm wrote is applied by nobody, so that nobody would ask for it.
+// notified: what Helm wrote is never applied, so that no apply would ask for it.
 func TestLost_rightToWatch(t *testing.T) {
 	user, config := newUser(t)
 	f, gate := newGatedAs(t, config)
@@ -63,11 +63,11 @@ func TestLost_rightToWatch(t *testing.T) {
 
 	f.edit("configmaps", "settings", `{"data":{"key":"edited"}}`)
 	f.revoke(mayDo("*"))
-	assert.Equal(t, result.Inventory, f.awaitDrift(), "what nobody saw is seen")
+	assert.Equal(t, result.Inventory, f.awaitDrift(), "what no watch saw is seen")
 }
 
 // C37, C53: the right to watch all namespaces is taken away, and then that to watch the one. What Helm
-// wrote is watched with the rights that are left once somebody asks for it.
+// wrote is watched with the rights that are left once a caller asks for it.
 func TestLost_rightToWatchEverywhere(t *testing.T) {
 	user, config := newUser(t)
 	f, gate := newGatedAs(t, config)
@@ -141,7 +141,7 @@ func (f *fixture) serve(crd manifest.Object, v1 bool) {
 	require.NoError(f.t, err)
 }
 
-// Nobody tells any more of a Namespace that is waited for.
+// No watch reports any more on a Namespace that is waited for.
 func TestLost_rightToWatchNamespaces(t *testing.T) {
 	user, config := newUser(t)
 	f, gate := newGatedAs(t, config)

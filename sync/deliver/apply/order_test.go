@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// K9: what others of the same commit depend on is written first, so that whoever watches installations sees
+// K9: what others of the same commit depend on is written first, so that the controller of installations sees
 // it first, and so is each change of it.
 func TestApply_writesInTheOrderOfDependencies(t *testing.T) {
 	f := newFixture(t)

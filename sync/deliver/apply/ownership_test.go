@@ -128,7 +128,7 @@ func TestOwnership_createdByTwoAtOnce(t *testing.T) {
 	assert.Equal(t, f.owner.String(), f.live("configmaps", "settings").GetAnnotations()[v1alpha1.OwnerAnnotation])
 }
 
-// W51: an object that somebody deletes is its owner's to make anew, also where another waits
+// W51: an object that a user deletes is its owner's to recreate, also where another waits
 // for it; that one has it when the owner wants it no more.
 func TestOwnership_deletedByOthers(t *testing.T) {
 	f := newFixture(t)
@@ -147,7 +147,7 @@ func TestOwnership_deletedByOthers(t *testing.T) {
 	require.Nil(t, f.live("configmaps", "settings"))
 
 	f.mustApply(first.Inventory, configMap(t, "rest", "one"))
-	require.Equal(t, second.Owner, f.nextNotice(), "nobody else is about to make it")
+	require.Equal(t, second.Owner, f.nextNotice(), "no other is about to create it")
 	requireClean(t, f.Apply(t.Context(), second))
 }
 
@@ -189,7 +189,7 @@ func TestOwnership_foreignNamespace(t *testing.T) {
 	assert.NotNil(t, f.live("configmaps", "settings"))
 }
 
-// Between the look and the write there is time for somebody else.
+// Between the look and the write there is time for another writer.
 func TestOwnership_somebodyIsFaster(t *testing.T) {
 	f := newFixture(t)
 	take := func() {

@@ -96,7 +96,7 @@ func TestPrune_changesAllTheTime(t *testing.T) {
 	assert.Nil(t, f.live("configmaps", "busy"))
 }
 
-// An object that cannot be gone yet stays in the inventory, and its end is told.
+// An object that cannot be gone yet stays in the inventory, and its end is notified.
 func TestPrune_terminating(t *testing.T) {
 	f := newFixture(t)
 	held := configMap(t, "held", "one")
@@ -159,7 +159,7 @@ func TestDelete(t *testing.T) {
 	assert.Empty(t, again.Inventory, "deleting twice is fine")
 }
 
-// P9, C41: deleting a Namespace would delete what is to stay in it, or belongs to somebody else by now.
+// P9, C41: deleting a Namespace would delete what is to stay in it, or belongs to another owner by now.
 func TestPrune_namespaceOfWhatStays(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, edit string }{
 		"Kept":       {"its manifest has the annotation", `{}`},

@@ -52,7 +52,7 @@ func TestForce_job(t *testing.T) {
 	before := f.uid(jobs, "migrate")
 
 	refused := f.apply(first.Inventory, migrate(t, "two"))
-	require.Len(t, refused.Problems, 1, "nobody has asked")
+	require.Len(t, refused.Problems, 1, "force was not requested")
 	assert.Equal(t, before, f.uid(jobs, "migrate"))
 
 	request := f.request(first.Inventory, migrate(t, "two"))
@@ -208,7 +208,7 @@ func TestForce_customObject(t *testing.T) {
 	assert.Equal(t, int64(2), size)
 }
 
-// C66, C37: force gives nobody a right: what may not be deleted stays, and what may not be created too.
+// C66, C37: force grants no right: what may not be deleted stays, and what may not be created too.
 func TestForce_withTheRightsOfTheIdentity(t *testing.T) {
 	for missing, verbs := range map[string][]string{
 		"delete": {"get", "list", "watch", "create", "patch"},

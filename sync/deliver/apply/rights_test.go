@@ -83,7 +83,7 @@ func mayDo(verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}
 }
 
-// C37: one who may do everything in one namespace is as well off there as anybody.
+// C37: one who may do everything in one namespace is as well off there as any other.
 func TestRights_oneNamespace(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))
 	objects := configMaps(t, 10)
@@ -105,7 +105,7 @@ func TestRights_oneNamespace(t *testing.T) {
 }
 
 // C37: without the right to watch, everything is applied each time, and it is said
-// that nobody watches.
+// that nothing is watched.
 func TestRights_noWatch(t *testing.T) {
 	f := newRestricted(t, mayDo("get", "create", "patch", "delete"))
 	object := configMap(t, "settings", "one")
@@ -140,8 +140,8 @@ func TestRights_noWatch(t *testing.T) {
 	assert.Nil(t, f.live("configmaps", "settings"))
 }
 
-// C37, C53: a right to watch that is granted later takes effect by itself, and whoever delivered, or
-// had Helm deliver, what nobody watched is told.
+// C37, C53: a right to watch that is granted later takes effect by itself, and an owner that delivered, or
+// had Helm deliver, what was not watched is notified.
 func TestRights_watchIsGrantedLater(t *testing.T) {
 	f := newRestricted(t, mayDo("get", "create", "patch", "delete"))
 	object := configMap(t, "settings", "one")
@@ -178,7 +178,7 @@ func (f *fixture) awaitNotices(owners ...apply.Owner) {
 	}
 }
 
-// A namespace that nobody may watch comes unseen.
+// A namespace that may not be watched comes unseen.
 func TestRights_namespaceIsNotWatched(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))
 	f.grantEverywhere(f.user, mayDo("*"))
@@ -226,7 +226,7 @@ func TestRights_unknownCredentials(t *testing.T) {
 }
 
 // C60: who writes an object may be another than who watches it: what that one may not is refused, and
-// what is nobody else's is the Applier's own.
+// what has no other owner is the Applier's own.
 func TestRights_ofAnotherWriter(t *testing.T) {
 	f := newRestricted(t, mayDo("get", "patch", "create"))
 	restricted := f.target

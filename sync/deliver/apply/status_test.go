@@ -57,7 +57,7 @@ func (f *statusFixture) awaitStatus(id manifest.ID, wanted func(apply.Status) bo
 	}
 }
 
-// awaitReport waits until the owner of the fixture is told of another status.
+// awaitReport waits until the owner of the fixture is notified of another status.
 func (f *statusFixture) awaitReport() {
 	f.t.Helper()
 	select {
@@ -126,7 +126,7 @@ func TestStatus_ofKindsWithout(t *testing.T) {
 	f.assertQuiet("settings")
 }
 
-// Only those whose status is asked for are told of it, and only they pay for it.
+// Only those whose status is asked for are notified of it, and only they pay for it.
 func TestStatus_ofOtherOwners(t *testing.T) {
 	f := newStatusFixture(t)
 	f.owner.Kind = "GitSync"
@@ -155,7 +155,7 @@ func TestStatus_ofWhatIsRefused(t *testing.T) {
 	f.awaitStatus(first.Inventory[0], jsonEq(`{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}`))
 }
 
-// W19, C37: where nobody may watch, the status comes with each apply.
+// W19, C37: where a watch is not allowed, the status comes with each apply.
 func TestStatus_withoutAWatch(t *testing.T) {
 	f := statusFixtureOf(newRestricted(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch"}}))
 	service := parse(t, serviceText)

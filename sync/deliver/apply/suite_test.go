@@ -146,7 +146,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// fixture is an applier on a real API server, seen by somebody else: admin.
+// fixture is an applier on a real API server, seen by another user: admin.
 type fixture struct {
 	*apply.Applier
 	t         testing.TB
@@ -227,7 +227,7 @@ func (f *fixture) awaitNotice() {
 	require.Equal(f.t, f.owner, f.nextNotice())
 }
 
-// nextNotice waits until somebody is notified, and returns who.
+// nextNotice waits until an owner is notified, and returns it.
 func (f *fixture) nextNotice() apply.Owner {
 	f.t.Helper()
 	return env.Receive(f.t, f.notified, "no notice")
@@ -317,7 +317,7 @@ func (f *fixture) delete(kind, name string) {
 	require.NoError(f.t, err)
 }
 
-// create creates an object as somebody else.
+// create creates an object as another user.
 func (f *fixture) create(kind string, object manifest.Object) {
 	f.t.Helper()
 	_, err := f.admin.dynamic.Resource(resource(kind)).Namespace(f.namespace).Create(context.WithoutCancel(f.t.Context()),

@@ -90,7 +90,7 @@ func (f *fixture) editThing() {
 	require.NoError(f.t, err)
 }
 
-// The definition comes from somebody else, later.
+// The definition comes from another user, later.
 func TestWaiting_kindOfSomebodyElse(t *testing.T) {
 	f := newFixture(t)
 	crd, custom := definition(t, f)

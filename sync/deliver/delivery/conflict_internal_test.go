@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// C53: only what somebody keeps changing or deleting is put off, and only alone.
+// C53: only what another field manager keeps changing or deleting is put off, and only alone.
 func TestConflicts_due(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	fought := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: "fought"}

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// owned is a delivery to a cluster that can be used, and how often its owner was woken.
+// owned is a delivery to a cluster that can be used, and how often its owner was enqueued.
 type owned struct {
 	*Delivery
 	woken atomic.Int32
@@ -158,7 +158,7 @@ func TestDelivery_waitsForWhatIsAnnounced(t *testing.T) {
 	}
 }
 
-// A change that was told of while a job ran is seen to by the next pass: the result comes first.
+// A change that was notified while a job ran is handled by the next pass: the result comes first.
 func TestDelivery_putsDriftRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, 0)
@@ -178,7 +178,7 @@ func TestDelivery_putsDriftRight(t *testing.T) {
 	})
 }
 
-// Whoever changes an object again and again is answered ever more seldom, and it is said so.
+// An object that others change again and again is corrected ever more seldom, and that is reported.
 func TestDelivery_putsOffWhatIsContested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, 0)
@@ -240,7 +240,7 @@ func TestDelivery_dropsTheJobInALostCluster(t *testing.T) {
 	})
 }
 
-// What takes long is told: that a job waits for others, and how far it is.
+// What takes long is reported: that a job waits for others, and how far it is.
 func TestDelivery_tellsWhatTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, 0)

@@ -40,7 +40,7 @@ spec:
       - {name: web, image: "web:1", args: [one], ports: [{containerPort: 80}]}
       - {name: extra, image: "extra:1"}`
 
-// liveText is an object that somebody else has scaled, of which the image was set by another one, and to
+// liveText is an object that another manager has scaled, of which the image was set by another one, and to
 // which a container was added before ours.
 const liveText = `
 apiVersion: apps/v1

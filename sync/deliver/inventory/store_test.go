@@ -231,7 +231,7 @@ func TestStore_readsNoForgedInventory(t *testing.T) {
 	require.ErrorContains(t, err, "they do not have the digest in status.inventory")
 }
 
-// An inventory of an earlier version has no digest: it is read, and written anew with one.
+// An inventory of an earlier version has no digest: it is read, and rewritten with one.
 func TestStore_addsTheDigest(t *testing.T) {
 	f := newFixture(t)
 	saved, err := (&inventory.Store{}).Save(t.Context(), f, f.owner, v1alpha1.Inventory{}, many(5000))

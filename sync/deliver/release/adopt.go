@@ -8,10 +8,10 @@ import (
 )
 
 // adopt returns the newest revision, which is deployed and says that it was made of what is desired, if
-// that is so but was not noted, because whoever made it was killed: it follows what was noted, and its
+// that is so but was not noted, because the process that made it was killed: it follows what was noted, and its
 // record is just what Helm makes of chart and values once more. Otherwise, and for a chart that renders
-// differently each time, adopt returns nil. Since anybody may have copied such a record, what the revision
-// before it has beyond it is deleted, as by the upgrade that it is said to come from.
+// differently each time, adopt returns nil. Since any user of the namespace may have copied such a record, what the
+// revision before it has beyond it is deleted, as by the upgrade that it is said to come from.
 func (s *session) adopt(ctx context.Context) (*helmrelease.Release, error) {
 	newest, _ := s.observed.newest()
 	before := Observed{Revisions: s.observed.Revisions[:len(s.observed.Revisions)-1], At: s.observed.At}

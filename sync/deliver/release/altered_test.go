@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// alter does to a record what anybody may who may write Secrets in its namespace.
+// alter does to a record what any user may do who may write Secrets in its namespace.
 func (w *world) alter(name string, revision int, change func(*helmrelease.Release)) {
 	w.Helper()
 	records := w.helm().Releases
@@ -43,7 +43,7 @@ func (w *world) assertNoBinding() {
 	assert.True(w, apierrors.IsNotFound(err), "what others wrote into the record was applied")
 }
 
-// bystander makes a ConfigMap that no release of ours has anything to do with; somebody else's by the name of ours may have.
+// bystander makes a ConfigMap that no release of ours has anything to do with; another's by the name of ours may have.
 func (w *world) bystander() {
 	w.Helper()
 	_, err := w.client.CoreV1().ConfigMaps(w.namespace).Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -52,7 +52,7 @@ func (w *world) bystander() {
 	require.NoError(w, err)
 }
 
-// K53, C35: hooks that somebody wrote into the record are not run; the release goes all the same.
+// K53, C35: hooks that a user wrote into the record are not run; the release goes all the same.
 func TestUninstall_runsNoHooksOfAnAlteredRecord(t *testing.T) {
 	w := newWorld(t)
 	w.bystander()
@@ -73,7 +73,7 @@ func TestUninstall_runsNoHooksOfAnAlteredRecord(t *testing.T) {
 	_, err = w.configMap("hooked")
 	assert.True(t, apierrors.IsNotFound(err))
 	_, err = w.hookJob()
-	assert.True(t, apierrors.IsNotFound(err), "which hooks are the chart's nobody knows")
+	assert.True(t, apierrors.IsNotFound(err), "which hooks are the chart's is not known")
 	assert.Empty(t, w.revisions("hooked"))
 }
 
@@ -176,7 +176,7 @@ func TestUninstall_goesByWhatTheCallerNoted(t *testing.T) {
 	}
 }
 
-// K47: a revision that somebody altered is not gone back to, and nothing is uninstalled instead.
+// K47: a revision that a user altered is not gone back to, and nothing is uninstalled instead.
 func TestRollback_doesNotGoBackToAnAlteredRecord(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"greeting": "one"}))
@@ -227,7 +227,7 @@ func TestEnsure_atomicDoesNotGoBackToAnAlteredRecord(t *testing.T) {
 	w.assertNoBinding()
 }
 
-// K3, C53: nothing is put right by a record that somebody altered; the chart says what is wanted.
+// K3, C53: nothing is corrected by a record that a user altered; the chart says what is wanted.
 func TestCorrect_doesNotGoByAnAlteredRecord(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("web", nil)
@@ -344,7 +344,7 @@ func TestEnsure_adoptsNoLeftovers(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err))
 }
 
-// C54: nor is it taken for what it says it is where that cannot be proved: it is made once more.
+// C54: nor is it accepted as what it says it is where that cannot be proved: it is made once more.
 func TestEnsure_adoptsNothingThatItCannotProve(t *testing.T) {
 	random := `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {key: {{ randAlphaNum 20 }}}}`
 	for name, desired := range map[string]func(*world) release.Desired{

@@ -54,7 +54,7 @@ func (c *client) sendChange(p patchData, info *resource.Info) (*metav1.PartialOb
 	return all.Patch(c.ctx, info.Name, p.kind, p.data, options)
 }
 
-// isElse reports whether an error may be because the object is not what it was taken for.
+// isElse reports whether an error may be because the object is not what it was assumed to be.
 func isElse(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
 }

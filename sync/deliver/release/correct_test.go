@@ -168,7 +168,7 @@ func TestCorrect_putsBackWhatIsMissingWhileAnUpgradeFails(t *testing.T) {
 	assert.Equal(t, []string{"1 deployed", "2 failed"}, w.revisions("web"))
 }
 
-// C35: nothing is put back by a record that somebody altered.
+// C35: nothing is put back by a record that a user altered.
 func TestCorrect_putsNothingBackByAnAlteredRecord(t *testing.T) {
 	for _, revision := range []int{1, 2} {
 		w := newWorld(t)
@@ -184,7 +184,7 @@ func TestCorrect_putsNothingBackByAnAlteredRecord(t *testing.T) {
 	}
 }
 
-// K3, C53: an edit of the key of a list item is put right, too: merged with it, ours would be a second
+// K3, C53: an edit of the key of a list item is corrected, too: merged with it, ours would be a second
 // port of the same name.
 func TestCorrect_keyOfAListItem(t *testing.T) {
 	w := newWorld(t)

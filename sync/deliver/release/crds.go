@@ -138,7 +138,7 @@ func (s *session) planCRD(ctx context.Context, info *resource.Info) (live *unstr
 	return live, write, err
 }
 
-// sendCRD writes one CRD by server-side apply, and returns it as it is then. What somebody has created or
+// sendCRD writes one CRD by server-side apply, and returns it as it is then. What was created or
 // changed since it was read is not overwritten.
 func (s *session) sendCRD(ctx context.Context, info *resource.Info, live *unstructured.Unstructured, dryRun []string) (*unstructured.Unstructured, error) {
 	wanted, err := object(info)

@@ -21,8 +21,8 @@ import (
 const maxRemoved = 10
 
 // ReplacesCRD reports whether an installation with CreateReplace replaces a CRD with what its chart makes of
-// it: not if the spec stays the same. It is refused if somebody else brought the CRD, and if versions or
-// fields would go that objects of anybody may have: the API server prunes those without a word. The error
+// it: not if the spec stays the same. It is refused if the CRD has another origin, and if versions or
+// fields would go that objects of any user may have: the API server prunes those without a word. The error
 // is an Error with ReasonCRD then.
 func ReplacesCRD(id Identity, live, after *unstructured.Unstructured) (bool, error) {
 	if sameSpec(live, after) {

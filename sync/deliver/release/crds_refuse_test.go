@@ -31,7 +31,7 @@ func TestEnsure_removesNoFieldsOfACRD(t *testing.T) {
 	w.ensure(older)
 }
 
-// C61: what another release or tool brought is not replaced, unless whoever may edit the CRD hands it over.
+// C61: what another release or tool brought is not replaced, unless a user who may edit the CRD hands it over.
 func TestEnsure_replacesNoCRDOfOthers(t *testing.T) {
 	for name, c := range map[string]struct{ reason, marks, want string }{
 		"installation": {"another installation or GitSync delivers it",

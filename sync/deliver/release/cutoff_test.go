@@ -69,7 +69,7 @@ func (w *world) rolledBack(ctx context.Context, t release.Target, v values) (rel
 	return d, err
 }
 
-// K47, C54: a rollback of our own that was broken off is nobody else's.
+// K47, C54: a rollback of our own that was broken off is not another client's.
 func TestEnsure_recoversARollbackThatWasBrokenOff(t *testing.T) {
 	w := newWorld(t)
 	ctx, target := w.cutOff()

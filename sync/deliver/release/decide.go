@@ -20,7 +20,7 @@ const (
 	ActionUnlock Action = "Unlock"
 	// ActionFinishUninstall finishes an interrupted uninstall.
 	ActionFinishUninstall Action = "FinishUninstall"
-	// ActionRefuse: the release belongs to somebody else.
+	// ActionRefuse: the release belongs to another owner.
 	ActionRefuse Action = "Refuse"
 	// ActionWait: another Helm client is working on the release right now.
 	ActionWait Action = "Wait"
@@ -33,7 +33,7 @@ type Decision struct {
 }
 
 // foreignPending is how long an action that is not ours may leave a release pending before it is
-// taken for dead. It is twice Helm's own default timeout.
+// considered dead. It is twice Helm's own default timeout.
 const foreignPending = 10 * time.Minute
 
 // situation is what the rules decide on.

@@ -138,8 +138,8 @@ func (o Options) crdInput() string {
 }
 
 // inputLabel on the record of a release holds `<revision>.<digest>`. Helm copies the labels of one
-// revision to the next; because of the number, a revision that somebody else created by hand is not
-// taken for ours.
+// revision to the next; because of the number, a revision that a user created by hand is not
+// mistaken for ours.
 const inputLabel = "apps.waybill.dev/input"
 
 // wentBack takes the place of the digest in the label of a revision that a rollback made. No digest
@@ -176,7 +176,7 @@ func (i Identity) recordLabels(revision int, digest string) map[string]string {
 }
 
 // rollbackLabels returns the labels for the record of a revision that a rollback of ours makes. Helm
-// passes on those of the revision that it goes back to, by which it would be somebody else's.
+// passes on those of the revision that it goes back to, by which it would not be ours.
 func (i Identity) rollbackLabels(revision int, passedOn map[string]string) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, passedOn)

@@ -12,8 +12,8 @@
 //
 // # Records that others may write
 //
-// Helm keeps its records in Secrets of the target namespace, where anybody with ClusterRole edit
-// may write; and Helm executes what they say, with the rights of whoever runs it. So a record
+// Helm keeps its records in Secrets of the target namespace, where every user with ClusterRole edit
+// may write; and Helm executes what they say, with the rights of its caller. So a record
 // counts only as far as the caller vouches for it (Identity.Known): every Result contains the
 // digest of the manifest and the hooks of the revision, and of the one that a rollback would return
 // to (seal). The caller keeps them where no user of the namespace can write, along with the digest of
@@ -32,7 +32,7 @@
 // The objects that it names may still have to be deleted, and so may, for an uninstall, those that
 // the caller noted as installed: of these, only objects that carry our own mark are deleted. Labels
 // are not vouched for. They decide which action is next, so the worst they can do is to have a
-// release upgraded or installed again, to the desired state, or left alone as somebody else's. Secrets
+// release upgraded or installed again, to the desired state, or left alone as another owner's. Secrets
 // whose labels say what cannot be (possible) are ignored, and returned as such.
 //
 // After a start, a record that still has the resourceVersion that was noted is as it was noted, and is not
@@ -41,9 +41,9 @@
 // Only the newest revision and the one that a rollback would return to are noted. If several failed
 // in a row, the earlier ones are not executed either, but they are not reported as altered.
 //
-// A crash between writing the record and noting it leaves a revision that nobody vouches for. If it is
+// A crash between writing the record and noting it leaves a revision that is not vouched for. If it is
 // the one after what was noted, the next Ensure renders the chart once more: a record that is just that
-// may be executed, whoever wrote it. The worst that a copy of it can do is that the hooks and the CRDs
+// may be executed, even if others wrote it. The worst that a copy of it can do is that the hooks and the CRDs
 // of an upgrade are left out. Otherwise the revision is treated as an altered one: Ensure creates one more,
 // which is noted. An Uninstall before that runs no delete hooks. The same goes for a release whose note
 // was lost, or was written by a version without digests.

@@ -222,12 +222,12 @@ func keep(ctx context.Context, s *session, _ Decision) (Result, error) {
 	return result, err
 }
 
-// refuse leaves alone a release that is somebody else's.
+// refuse leaves alone a release of another owner.
 func refuse(_ context.Context, s *session, d Decision) (Result, error) {
 	return Result{}, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s: %s", s.id, d.Why)}
 }
 
-// standBack leaves alone a release that somebody else is working on.
+// standBack leaves alone a release that another Helm client is working on.
 func standBack(_ context.Context, s *session, d Decision) (Result, error) {
 	return Result{}, &Error{Reason: ReasonBusy, Err: fmt.Errorf("release %s: %s", s.id, d.Why)}
 }

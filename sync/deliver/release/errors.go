@@ -26,8 +26,8 @@ const (
 	ReasonRender Reason = "Render"
 	// ReasonInvalidObject: the API server rejects an object as it is. Terminal.
 	ReasonInvalidObject Reason = "InvalidObject"
-	// ReasonConflict: an object of the release already exists and is somebody else's, or the
-	// release itself is.
+	// ReasonConflict: an object of the release already exists and belongs to another owner, or the
+	// release itself does.
 	ReasonConflict Reason = "Conflict"
 	// ReasonUnknownKind: the cluster does not know the kind of an object; its CRD may still come.
 	ReasonUnknownKind Reason = "UnknownKind"

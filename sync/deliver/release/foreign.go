@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// theirs bounds a record whose bytes Waybill has not noted: anybody who may write Secrets in the
+// theirs bounds a record whose bytes Waybill has not noted: any user who may write Secrets in the
 // namespace may have made it. No sane chart reaches this.
 var theirs = unpacked{bytes: 16 << 20, values: 100_000}
 
@@ -133,7 +133,7 @@ func (f *foreign) with(info *helmrelease.Info, outline *helmrelease.Release) *he
 	return found
 }
 
-// vouch takes the record of a revision, which nobody has vouched for, for one of Waybill's own if it has
+// vouch accepts the record of a revision, which was not vouched for, as one of Waybill's own if it has
 // that digest, and returns it; nil otherwise.
 func (s *store) vouch(revision int, digest string) *helmrelease.Release {
 	s.mu.Lock()

@@ -69,7 +69,7 @@ func serving(t *testing.T, known *v1alpha1.ReleaseStatus, secret *corev1.Secret,
 	return s
 }
 
-// A record that nobody noted is not decoded if that takes much memory, and its revision is an outline.
+// A record that was not noted is not decoded if that takes much memory, and its revision is an outline.
 func TestStore_doesNotDecodeABomb(t *testing.T) {
 	s := serving(t, nil, hookBomb(t), Revision{Number: 2, Status: helmrelease.StatusDeployed})
 	var found *helmrelease.Release
@@ -136,7 +136,7 @@ func TestCheckClaim(t *testing.T) {
 	}
 }
 
-// However many revisions somebody makes up, not all of what they hold is kept.
+// However many revisions a user forges, not all of what they hold is kept.
 func TestStore_keepsLittleOfManyAlteredRecords(t *testing.T) {
 	noise := make([]byte, 2<<20)
 	s := serving(t, nil, &corev1.Secret{})

@@ -74,7 +74,7 @@ func TestEnsure_ignoresRevisionsThatCannotBe(t *testing.T) {
 	assert.Empty(t, w.ensure(w.desired("web", values{"replicas": 2})).Ignored)
 }
 
-// K53: a record that nobody noted is not decoded if it becomes too large, whatever is to be done about the release.
+// K53: a record that was not noted is not decoded if it becomes too large, whatever is to be done about the release.
 func TestEnsure_decodesNoBomb(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("web", nil)

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/release"
 )
 
-// helm is what somebody has who uses Helm by hand.
+// helm is what a user has who runs Helm by hand.
 func (w *world) helm() *action.Configuration {
 	w.Helper()
 	flags := genericclioptions.NewConfigFlags(false)

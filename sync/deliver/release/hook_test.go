@@ -105,7 +105,7 @@ func TestEnsure_atomicUndoesAnInstallWhoseTimeIsUp(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err))
 }
 
-// Whoever calls can end an action that waits for a hook.
+// The caller can end an action that waits for a hook.
 func TestEnsure_endsInTheMiddleOfAHook(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("hooked", nil)

@@ -54,7 +54,7 @@ func TestEnsure_installs(t *testing.T) {
 	assert.Equal(t, map[string]string{"app": "web"}, deployment.Spec.Template.Labels)
 }
 
-// K47: whoever uses Helm by hand sees the release, and can work with it.
+// K47: a user who runs Helm by hand sees the release, and can work with it.
 func TestEnsure_makesReleasesThatHelmSees(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"replicas": 2}))
@@ -93,7 +93,7 @@ func TestEnsure_installsDependencies(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err))
 }
 
-// A release of that name that somebody else made is not taken over, nor are objects (C13, C55).
+// A release of that name that another owner made is not taken over, nor are objects (C13, C55).
 func TestEnsure_leavesForeignReleasesAlone(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("web", nil)
@@ -150,7 +150,7 @@ func TestEnsure_saysWhatIsWrongWithTheInput(t *testing.T) {
 	}
 }
 
-// A failed install is taken up again as an install, and what it left and nobody wants any more goes.
+// A failed install is taken up again as an install, and what it left that is not wanted any more goes.
 func TestEnsure_takesAFailedInstallUpAgain(t *testing.T) {
 	w := newWorld(t)
 	failed, err := w.try(t.Context(), w.desired("web", values{"broken": true, "extra": true}))

@@ -14,8 +14,8 @@ import (
 // helmManager is the field manager of the helm command.
 const helmManager = "helm"
 
-// setByHelm returns the part of o that Helm has set in live, whether Waybill or somebody ran it,
-// according to live's managed fields. The record of a revision that nobody vouches for may claim any
+// setByHelm returns the part of o that Helm has set in live, whether Waybill or a user ran it,
+// according to live's managed fields. The record of a revision that is not vouched for may claim any
 // field; this way it gives away none that another controller or user has set.
 func setByHelm(o, live *unstructured.Unstructured) (map[string]any, error) {
 	byHelm, byOthers := map[string]any{}, map[string]any{}

@@ -29,7 +29,7 @@ metadata:
         "f:empty": {"f:theirs": {}}, "f:emptyList": {"k:{\"name\":\"y\"}": {".": {}}}, "f:whole": {}}}}
 `
 
-// C35: a record that anybody may have written gives away only fields that Helm has set.
+// C35: a record that any user may have written gives away only fields that Helm has set.
 func TestSetByHelm(t *testing.T) {
 	cases := map[string]struct {
 		reason, claimed, want string

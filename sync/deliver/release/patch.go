@@ -26,7 +26,7 @@ func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructu
 	return patched, err
 }
 
-// bring is like patch, and also returns what it has sent. Where somebody has changed the key of a list
+// bring is like patch, and also returns what it has sent. Where another field manager has changed the key of a list
 // item, such as the port of a Service, merging adds ours beside theirs, which is often invalid. Then
 // lists are set as a whole.
 func (c *client) bring(before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (patchData, *unstructured.Unstructured, error) {

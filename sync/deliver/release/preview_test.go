@@ -153,7 +153,7 @@ func TestPreview_refusesWhatHelmDoesNotTakeOver(t *testing.T) {
 	}
 }
 
-// K37: a namespace that nobody makes is no place for an object.
+// K37: a namespace that is not created is no place for an object.
 func TestPreview_refusesNamespacesThatNobodyMakes(t *testing.T) {
 	w := newWorld(t)
 	absent := w.namespace + "-absent"

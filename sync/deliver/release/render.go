@@ -68,7 +68,7 @@ func (s *session) validate(ctx context.Context) (crds []helm.CRD, err error) {
 // waitTime bounds how long a chart may wait for others to be rendered, and be rendered.
 const waitTime = 10 * time.Minute
 
-// whileWanted has do render until nobody wants that any more. The time of the action does not count
+// whileWanted has do render until the result is not wanted any more. The time of the action does not count
 // meanwhile: others may have to be rendered first.
 func (s *session) whileWanted(ctx context.Context, do func(context.Context) error) error {
 	timed, end := context.WithTimeout(ctx, waitTime)

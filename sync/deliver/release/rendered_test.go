@@ -96,7 +96,7 @@ func TestEnsure_renderingFails(t *testing.T) {
 	assert.False(t, release.IsTerminal(err))
 }
 
-// Rendering ends when nobody wants the chart any more, or the action ends.
+// Rendering ends when the chart is not wanted any more, or the action ends.
 func TestEnsure_endsRendering(t *testing.T) {
 	w := newWorld(t)
 	endless := w.template(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`)

@@ -13,7 +13,7 @@ import (
 
 // Resume reports whether a release is as desired, and its records are what was noted of it: the newest
 // one is the noted one, at the version that was noted, so that it need not be read. It is for the first
-// look after a start, when many releases are looked at at once: one list of a namespace, which may be
+// reconciliation after a start, when those of many releases come at once: one list of a namespace, which may be
 // resumeWindow old, answers for all that are in it. If Resume returns false, Ensure finds out what is the matter.
 func (e *Engine) Resume(ctx context.Context, t Target, d Desired) bool {
 	known := d.Known
@@ -60,7 +60,7 @@ type resumption struct {
 type recordList struct {
 	// read is closed when it was read; byName is nil if it could not be.
 	read chan struct{}
-	// byName has the records by release. Each release takes its own once: what it is told later must be newer.
+	// byName has the records by release. Each release takes its own once: what it gets later must be newer.
 	byName map[string][]metav1.PartialObjectMetadata
 }
 

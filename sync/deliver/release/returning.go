@@ -22,8 +22,8 @@ type Return struct {
 	GivenUp string
 }
 
-// ReturnTo makes a release what it was at a revision, as `helm rollback` does, because somebody has put
-// its objects and their data back to that. No hook runs: those of the chart expect the data of another
+// ReturnTo makes a release what it was at a revision, as `helm rollback` does, because its objects and
+// their data were put back to that. No hook runs: those of the chart expect the data of another
 // revision. If the revision is the newest one, nothing is done. The next Ensure installs again what is
 // wanted: its caller decides when. ReasonNoRevision says that there is no record of the revision, and
 // ReasonAltered that it differs from what was noted, or that none was.

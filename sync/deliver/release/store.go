@@ -158,7 +158,7 @@ func (s *store) List(func(*helmrelease.Release) bool) ([]*helmrelease.Release, e
 	return nil, errList
 }
 
-// Create implements Helm's driver.Driver. If the revision already exists, somebody else was faster. If
+// Create implements Helm's driver.Driver. If the revision already exists, another client was faster. If
 // the action has ended, so may the release have by now: another may have found nothing to uninstall.
 func (s *store) Create(key string, r *helmrelease.Release) error {
 	s.makeRoom(r)

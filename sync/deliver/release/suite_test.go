@@ -146,7 +146,7 @@ func (w *world) ensure(d release.Desired) release.Result {
 	return result
 }
 
-// try is Ensure as a controller calls it, that notes what it is told of the release.
+// try is Ensure as a controller calls it, that notes what it gets of the release.
 func (w *world) try(ctx context.Context, d release.Desired) (release.Result, error) {
 	d.Known = w.identity(d.Name).Known
 	result, err := w.engine.Ensure(ctx, w.target, d)

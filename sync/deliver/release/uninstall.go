@@ -28,7 +28,7 @@ type Uninstalled struct {
 
 // Uninstall removes a release, with its record, and runs its delete hooks. It needs neither chart
 // nor values. installed is what the caller noted as the objects of the release: if there is no
-// record to go by, because it is gone, altered, or somebody else's, those of them that carry our
+// record to go by, because it is gone, altered, or another owner's, those of them that carry our
 // own mark are deleted. It is no error if there is nothing of ours to remove. An error names what
 // could not be deleted; the record stays, so that the next call goes on.
 func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options, installed []manifest.ID) (Uninstalled, error) {

@@ -63,7 +63,7 @@ func TestEnsure_limitsTheHistory(t *testing.T) {
 	assert.Equal(t, []string{"3 superseded", "4 deployed"}, w.revisions("web"))
 }
 
-// A revision that somebody else made is not taken for ours, whatever labels it has inherited.
+// A revision that a user made is not mistaken for ours, whatever labels it has inherited.
 func TestEnsure_upgradesWhatSomebodyElseHasMade(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"greeting": "one"}))
@@ -78,7 +78,7 @@ func TestEnsure_upgradesWhatSomebodyElseHasMade(t *testing.T) {
 	assert.EqualValues(t, 4, result.Release.Revision)
 }
 
-// A failed upgrade leaves the last good revision deployed; what it made and nobody wants goes with the next success.
+// A failed upgrade leaves the last good revision deployed; what it made that is not wanted goes with the next success.
 func TestEnsure_recoversFromAFailedUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
@@ -191,7 +191,7 @@ func TestEnsure_recoversPendingReleases(t *testing.T) {
 	}
 }
 
-// Somebody who is upgrading by hand is not disturbed.
+// A user who is upgrading by hand is not disturbed.
 func TestEnsure_waitsForSomebodyElsesAction(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))

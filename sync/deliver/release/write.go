@@ -156,7 +156,7 @@ func (c *client) removeAll(list kube.ResourceList, vouched bool) error {
 }
 
 // remove deletes one object of the release, if it still is one: an object that asks to be kept, or
-// belongs to somebody else by now, is left and recorded as kept. Hooks carry no marks and are
+// belongs to another owner by now, is left and recorded as kept. Hooks carry no marks and are
 // deleted by name, as in Helm.
 func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation, vouched bool) error {
 	options := metav1.DeleteOptions{PropagationPolicy: &policy}
@@ -197,7 +197,7 @@ const keepWhy = "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube
 
 // keep returns why a live object must not be deleted with the release, or "" if it may be. Helm's
 // annotations are enough of a mark if a record that is vouched for names the object; otherwise it
-// must carry our own mark, which objects of a release of the same name that somebody created by hand
+// must carry our own mark, which objects of a release of the same name that a user created by hand
 // do not have.
 func (c *client) keep(live *unstructured.Unstructured, vouched bool) string {
 	annotations := live.GetAnnotations()

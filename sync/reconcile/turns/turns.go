@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Turns is a semaphore that is shared fairly. Each turn is taken for someone, such as a namespace: they
-// are served in rotation, and the waiters of each in order of arrival. So one with many waiters keeps
-// the others waiting for one turn each time, and not for all.
+// Turns is a semaphore that is shared fairly. Each turn is taken for a user of it, such as a namespace:
+// users are served in rotation, and the waiters of each in order of arrival. So one with many waiters
+// keeps the others waiting for one turn each time, and not for all.
 type Turns struct {
 	mu   sync.Mutex
 	free int

@@ -38,7 +38,7 @@ func TestTurns_areTakenInTurn(t *testing.T) {
 	assert.True(t, all.TryAcquire("a"), "what the last one gave back is free")
 }
 
-// A turn that comes when nobody waits for it any more goes to the next.
+// A turn that comes when its waiter has gone goes to the next.
 func TestTurns_areNotLost(t *testing.T) {
 	all := New(1)
 	require.NoError(t, all.Acquire(t.Context(), "a"))

@@ -170,7 +170,7 @@ func TestRender_namesWhatIsWrongWithAChart(t *testing.T) {
 	}
 }
 
-// What makes many values of a few bytes is checked before anybody parses it, CRDs too; a long text is none of it.
+// What makes many values of a few bytes is checked before it is parsed, CRDs too; a long text is none of it.
 func TestValidate_boundsCRDs(t *testing.T) {
 	c := template("")
 	c.Files = []*chart.File{{Name: "crds/x.yaml", Data: []byte("a: [" + strings.Repeat("{},", 400_000) + "]")}}

@@ -61,7 +61,7 @@ func TestBuilder_buildsAsInThisProcess(t *testing.T) {
 	assert.Positive(t, built)
 }
 
-// What nobody can hold in memory, or wait for, ends the process that builds it, and nothing else.
+// What no process can hold in memory, or wait for, ends the process that builds it, and nothing else.
 func TestBuilder_endsWhatGrowsWithoutEnd(t *testing.T) {
 	copies := "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n"
 	for i := range 40 {

@@ -48,7 +48,7 @@ func (b *Builder) waiting() []*process {
 	return slices.Clone(b.idle)
 }
 
-// A process that somebody killed while it was idle is replaced.
+// A process that was killed while it was idle is replaced.
 func TestBuilder_replacesAProcessThatIsGone(t *testing.T) {
 	b := NewBuilder(Options{})
 	fsys := fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}
@@ -86,7 +86,7 @@ func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 
 	b.quick = time.Hour // a build may take long on a busy machine
 	objects, _, err := b.Build(t.Context(), fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}, ".")
-	require.NoError(t, err, "it is done before anybody asks whether it is quick")
+	require.NoError(t, err, "it is done before the caller asks whether it is quick")
 	assert.Len(t, objects, 1)
 
 	b.long.Release("")

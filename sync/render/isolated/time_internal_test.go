@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/render"
 )
 
-// Whoever writes a GitSync says how long its kustomization may take, but not that it may take the turns of
+// The author of a GitSync says how long its kustomization may take, but not that it may take the turns of
 // others for ever.
 func TestBuilder_endsABuildThatTakesLong(t *testing.T) {
 	b := NewBuilder(Options{Time: time.Second})

@@ -117,7 +117,7 @@ func TestRender_bombsAreRefused(t *testing.T) {
 	}
 }
 
-// Bundles of CustomResourceDefinitions are the largest files that anybody commits.
+// Bundles of CustomResourceDefinitions are the largest files that users commit.
 func TestRender_largeBundleIsNoBomb(t *testing.T) {
 	var crd strings.Builder
 	crd.WriteString(head + "spec:\n")
@@ -160,7 +160,7 @@ func TestRender_problemNamesTheObjectWhereItCan(t *testing.T) {
 	assert.EqualError(t, problems[0], `a.yaml:6: Deployment.apps shop/web: key "a" occurs twice in one object`)
 }
 
-// P9: which of two names is meant cannot be told, so that the problem may be about either.
+// P9: which of two names is meant is not known, so that the problem may be about either.
 func TestRender_problemDoesNotGuessTheObject(t *testing.T) {
 	for _, twice := range []string{"name: web\n  name: api", "name: web\nmetadata: {name: api}"} {
 		_, problems := renderFile(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  "+twice+"\n", plain.Limits{})

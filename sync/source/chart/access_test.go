@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/source/chart"
 )
 
-// K18, K44: a chart that somebody fetched with credentials is not served to somebody without them.
+// K18, K44: a chart that one user fetched with credentials is not served to another without them.
 func TestGet_cacheDoesNotLendCredentials(t *testing.T) {
 	repo := newRepository(t, httptest.NewTLSServer)
 	repo.user, repo.password = "reader", "s3cret-word"

@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// A fetch that was given up must not go on in the background, nor be taken for a fault of the chart.
+// A fetch that was given up must not go on in the background, nor be reported as a fault of the chart.
 func TestParseArchive_endsWithItsFetch(t *testing.T) {
 	file, err := chartutil.Save(&chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "web", Version: "1.0.0"}}, t.TempDir())
 	require.NoError(t, err)

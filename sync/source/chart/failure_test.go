@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// unusedAddress returns an address at which nobody listens, and nobody else will during the test.
+// unusedAddress returns an address at which no process listens, and no other will during the test.
 func unusedAddress(t *testing.T) string {
 	t.Helper()
 	gate, err := env.NewGate("")

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/source/chart"
 )
 
-// Whoever writes a URL reaches nothing that answers only this machine.
+// A user who writes a URL reaches nothing that answers only this machine.
 func TestGet_refusesLocalServers(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

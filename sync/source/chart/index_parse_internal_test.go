@@ -117,7 +117,7 @@ func (r *repetition) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// K47: whoever writes a chart chooses the repository of its dependencies.
+// K47: the author of a chart chooses the repository of its dependencies.
 func TestParseIndex_hugeIndexTakesLittleMemory(t *testing.T) {
 	const many = 10_000_000
 	limits := DefaultLimits()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Nobody can recover the panic of a shared flight, which would end the process of all clusters.
+// No caller can recover the panic of a shared flight, which would end the process of all clusters.
 func TestOnce_panicIsAnError(t *testing.T) {
 	var flight singleflight.Group
 	_, err := once(t.Context(), &flight, "key", func(context.Context) (int, error) { panic("absurd archive") })

@@ -225,7 +225,7 @@ func TestGet_registryHoldsSomethingElse(t *testing.T) {
 	assert.Contains(t, err.Error(), "is not a Helm chart")
 }
 
-// scriptedRegistry answers what it is told to, where a real one would refuse to hold it.
+// scriptedRegistry answers what the test says, where a real one would refuse to hold it.
 type scriptedRegistry struct {
 	host     string
 	manifest string
@@ -294,7 +294,7 @@ func TestGet_registryNamesAMillionLayers(t *testing.T) {
 	assert.ErrorContains(t, err, "more than 10000 values")
 }
 
-// K18, K44: to know the digest of somebody's private chart is not to have it.
+// K18, K44: to know the digest of another's private chart is not to have it.
 func TestGet_registryNamesWhatOnlyOthersHold(t *testing.T) {
 	data := chartArchive(t, "web", "1.0.0")
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(data))

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/source/chart"
 )
 
-// A version that is published again under its name, with other content: who has it keeps it, and asks nobody; who
+// A version that is published again under its name, with other content: who has it keeps it, and sends no request; who
 // has not gets what the repository says it is now.
 func TestGet_republishedVersion(t *testing.T) {
 	repo := newRepository(t, httptest.NewServer)
@@ -81,7 +81,7 @@ func TestGet_registrySendsAnotherLayer(t *testing.T) {
 	}
 }
 
-// A repository that trickles delays those who ask for it, as long as they are willing to wait, and nobody else.
+// A repository that trickles delays those who ask for it, as long as they are willing to wait, and no others.
 func TestGet_slowRepositoryDelaysNoOther(t *testing.T) {
 	slow, quick := newRepository(t, httptest.NewServer), newRepository(t, httptest.NewServer)
 	arrived, end := make(chan struct{}), make(chan struct{})

@@ -46,7 +46,7 @@ func TestCached_diskThatFailsForAMoment(t *testing.T) {
 	assert.Equal(t, "sound", readFile(t, tree, "a.txt"))
 }
 
-// Who reads goes on after that, and so does everybody who shares the packs.
+// Readers go on after that, and so do all that share the packs.
 func TestTree_diskThatFailsForAMoment(t *testing.T) {
 	s := newHTTPS(t)
 	o := s.newOrigin(t, map[string]string{"a.txt": "sound"})

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// Whoever writes a URL reaches nothing that answers only this machine.
+// A user who writes a URL reaches nothing that answers only this machine.
 func TestResolve_refusesLocalServers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

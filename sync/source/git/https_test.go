@@ -226,7 +226,7 @@ func TestResolve_timeoutSaysSo(t *testing.T) {
 	assert.ErrorContains(t, err, "raise the timeout")
 }
 
-// unusedAddress returns an address at which nobody listens, and nobody else will during the test.
+// unusedAddress returns an address at which no process listens, and no other will during the test.
 func unusedAddress(t *testing.T) string {
 	t.Helper()
 	gate, err := env.NewGate("")

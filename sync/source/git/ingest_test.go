@@ -52,7 +52,7 @@ func delta(result []byte) packed {
 	return o
 }
 
-// A pack tells the sizes of its objects before they need to be unpacked; what a server sends to keep
+// A pack states the sizes of its objects before they need to be unpacked; what a server sends to keep
 // us busy is refused by them.
 func TestScan_refusesBeforeItUnpacks(t *testing.T) {
 	limits := Limits{FileBytes: 1000, UnpackedBytes: 2500, Objects: 10}
@@ -79,7 +79,7 @@ func TestScan_refusesBeforeItUnpacks(t *testing.T) {
 	assert.EqualValues(t, 2, found.objects)
 }
 
-// One repository that is too large, or that nobody waits for any more, holds up no other.
+// One repository that is too large, or that is not waited for any more, holds up no other.
 func TestIngest_refusesWithoutItsTurn(t *testing.T) {
 	g, err := createGeneration(t.TempDir(), 1)
 	require.NoError(t, err)

@@ -129,7 +129,7 @@ func TestOpen_mirrorsOfTheProcessBeforeTakeRoom(t *testing.T) {
 
 	r.use(t, 2)
 
-	assert.Equal(t, []int{1, 2}, r.kept(t), "nobody has asked for 0")
+	assert.Equal(t, []int{1, 2}, r.kept(t), "0 was not requested")
 }
 
 // C56: a mirror that must be replaced is not in the way of the one that replaces it.

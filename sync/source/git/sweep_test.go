@@ -29,7 +29,7 @@ func TestSweep_removesWhatNobodyUses(t *testing.T) {
 	clock.SetTime(clock.Now().Add(2 * time.Hour))
 	assert.Zero(t, sweep(), "it is open")
 	tree.Close()
-	assert.Equal(t, 1, sweep(), "nobody needs it")
+	assert.Equal(t, 1, sweep(), "it is not needed")
 	assert.Empty(t, generations(t, dir))
 	assert.Equal(t, "a", readFile(t, openRef(t, store, o.https(s), git.Ref{}), "a.txt"), "it comes back when it is asked for")
 }

@@ -50,7 +50,7 @@ type Driver struct {
 	options Options
 	server  *grpc.Server
 	faults  faults
-	// registrar tells a kubelet of the driver; nil without one.
+	// registrar announces the driver to a kubelet; nil without one.
 	registrar *grpc.Server
 
 	mu        sync.Mutex
@@ -155,7 +155,7 @@ func (d *Driver) snapshotFolder(id string) string {
 	return filepath.Join(d.options.Dir, "snapshots", id)
 }
 
-// begin claims the names for one call, as the CSI specification has it: whoever comes second is told
+// begin claims the names for one call, as the CSI specification has it: the second caller is asked
 // to try later. Each name becomes that of a folder.
 func (d *Driver) begin(names ...string) (end func(), err error) {
 	for _, name := range names {

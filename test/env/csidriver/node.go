@@ -60,7 +60,7 @@ func (n nodeService) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpubli
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// registration tells a kubelet where the driver is.
+// registration announces to a kubelet where the driver is.
 type registration struct {
 	registerv1.UnimplementedRegistrationServer
 
@@ -72,7 +72,7 @@ func (r registration) GetInfo(context.Context, *registerv1.InfoRequest) (*regist
 	return &registerv1.PluginInfo{Type: registerv1.CSIPlugin, Name: Name, Endpoint: r.socket, SupportedVersions: []string{"1.0.0"}}, nil
 }
 
-// NotifyRegistrationStatus is told how that went: a kubelet that refuses the driver has it in its log.
+// NotifyRegistrationStatus gets the result of that: a kubelet that refuses the driver has it in its log.
 func (r registration) NotifyRegistrationStatus(context.Context, *registerv1.RegistrationStatus) (*registerv1.RegistrationStatusResponse, error) {
 	return &registerv1.RegistrationStatusResponse{}, nil
 }

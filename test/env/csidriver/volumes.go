@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// defaultSize is the capacity of a volume that nobody asks a capacity for.
+// defaultSize is the capacity of a volume that no capacity is requested for.
 const defaultSize = 1 << 30
 
 // CreateVolume creates a folder: empty, or a copy of a snapshot's or of another volume's.
@@ -56,7 +56,7 @@ func (d *Driver) fill(id string, source *csi.VolumeContentSource) error {
 			return status.Error(codes.Internal, err.Error())
 		}
 		return nil
-	case snapshotExists: // nobody writes to a snapshot
+	case snapshotExists: // snapshots are not written to
 		if err := (folderCopy{d.snapshotFolder(source.GetSnapshot().GetSnapshotId()), folder}).do(); err != nil {
 			return status.Error(codes.Internal, err.Error())
 		}

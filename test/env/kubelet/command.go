@@ -121,7 +121,7 @@ func (c *command) send(s syscall.Signal) {
 	}
 }
 
-// outcome tells the exit codes that a shell knows.
+// outcome returns the exit codes that a shell knows.
 func outcome(cmd *exec.Cmd, err error) error {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
@@ -136,7 +136,7 @@ func outcome(cmd *exec.Cmd, err error) error {
 	return utilexec.CodeExitError{Err: err, Code: code}
 }
 
-// lossy writes until that fails, and then drops everything: a command does not end because nobody reads
+// lossy writes until that fails, and then drops everything: a command does not end because no client reads
 // what it says.
 type lossy struct {
 	w      io.Writer

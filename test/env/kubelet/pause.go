@@ -81,7 +81,7 @@ func (c *command) resume() {
 }
 
 // awaitPaused returns when every process of the command has stopped or ended. Elsewhere than on Linux
-// nobody tells.
+// that is not known.
 func (c *command) awaitPaused() error {
 	if runtime.GOOS != "linux" {
 		return nil

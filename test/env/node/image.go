@@ -32,11 +32,11 @@ type Image struct {
 	Packages []string
 	// Files are added to it, by their absolute paths.
 	Files map[string]string
-	// Folders are added to it, writable for everybody.
+	// Folders are added to it, writable for every user.
 	Folders []string
 }
 
-// Build writes the image to dir and returns the file. A file that is there is taken for what an earlier
+// Build writes the image to dir and returns the file. A file that is there is assumed to be what an earlier
 // call has written. Packages are downloaded and unpacked, not installed.
 func (i Image) Build(ctx context.Context, dir string) (string, error) {
 	description, err := json.Marshal(i)

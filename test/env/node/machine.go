@@ -21,7 +21,7 @@ import (
 // mostNodes is how many Nodes there can be on one machine.
 const mostNodes = 8
 
-// network is the bridge of one Node, with a range of addresses. Whoever holds the lock has it.
+// network is the bridge of one Node, with a range of addresses. The process that holds the lock has it.
 type network struct {
 	name    string // of the bridge, and of the Node
 	address string // of the Node

@@ -110,7 +110,7 @@ func (w *world) claim(name string) healthcache.Query {
 	return query("PersistentVolumeClaim", "persistentvolumeclaims", claim)
 }
 
-// pod creates a Pod, which nobody schedules.
+// pod creates a Pod, which is not scheduled.
 func (w *world) pod(name string) *corev1.Pod {
 	w.t.Helper()
 	_, err := w.admin.CoreV1().ServiceAccounts(w.namespace).Create(w.t.Context(),
@@ -165,7 +165,7 @@ func (w *world) mark() env.AuditMark {
 	return mark
 }
 
-// What is known is not read again, until somebody has seen a newer version.
+// What is known is not read again, until a caller has seen a newer version.
 func TestCache_readsOncePerVersion(t *testing.T) {
 	w := newWorld(t, administrator)
 	pod := w.pod("data")
@@ -187,7 +187,7 @@ func TestCache_readsOncePerVersion(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.told["data"] == 2
-	}, limit, often, "whoever asked is told")
+	}, limit, often, "the callers that asked are notified")
 }
 
 // dam holds requests back until it is opened, so that a test can ask for much at once however
@@ -306,7 +306,7 @@ func TestCache_doesNotWaitForListsThatHang(t *testing.T) {
 		w.await(q, health.InProgress)
 	}
 	assert.Zero(t, server.ending.Load(), "both lists still hang")
-	assert.Zero(t, w.counted.Load(), "while no third kind may be listed, nobody works out whether that was worth it")
+	assert.Zero(t, w.counted.Load(), "while no third kind may be listed, whether that was worth it is not worked out")
 }
 
 // C39: of what has no status an expression sees metadata alone, and its data is never asked for.

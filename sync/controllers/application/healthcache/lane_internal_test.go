@@ -29,7 +29,7 @@ func TestLane_listsTheNamespaceOfWhatIsOpen(t *testing.T) {
 		return 0
 	}})
 	l := c.lane(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
-	l.readers = readsPerKind // nobody reads
+	l.readers = readsPerKind // no reader runs
 	ref := func(namespace string, i int) tracker.Ref {
 		return tracker.Ref{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(i)}}
 	}

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/sync/health"
 )
 
-// What was told by another rule is asked again, and nothing else.
+// What was determined by another rule is asked again, and nothing else.
 func TestCache_goesByTheRulesInUse(t *testing.T) {
 	w := newWorld(t, administrator)
 	claim, pod := w.claim("data"), query("Pod", "pods", w.pod("data"))

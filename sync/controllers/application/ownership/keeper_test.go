@@ -112,12 +112,12 @@ func TestKeeper_countsWhatIsOnItsWay(t *testing.T) {
 
 	owners.Set(web)
 	k.given(k.decide(object(nil)).given)
-	assert.Len(t, told, 1, "nobody waits")
+	assert.Len(t, told, 1, "no caller waits")
 	assert.Empty(t, k.giving)
 	assert.Empty(t, k.awaited)
 }
 
-// Somebody who undoes what is written makes no endless fight.
+// A controller that undoes what is written causes no endless conflict.
 func TestKeeper_calmsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := New(Options{})

@@ -112,7 +112,7 @@ func (d *definition) ref(name string) tracker.Ref {
 	return tracker.Ref{GroupKind: d.kind(), NamespacedName: types.NamespacedName{Namespace: d.namespace, Name: name}}
 }
 
-// A63: a kind that was found cluster-scoped, and is defined anew as a namespaced one, is
+// A63: a kind that was found cluster-scoped, and is redefined as a namespaced one, is
 // noticed; and so is one that goes.
 func TestKind_changesItsScope(t *testing.T) {
 	w := newWorld(t)
@@ -210,7 +210,7 @@ func TestKind_movesToAnotherVersion(t *testing.T) {
 	before := w.Get(d.ref("one"))
 
 	d.serve("v1", false)
-	// Whoever reads an object is told before the watch is.
+	// A reader of an object sees the change before the watch does.
 	require.Eventually(t, func() bool {
 		_, err := d.gadgets("v1").Get(t.Context(), "one", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)

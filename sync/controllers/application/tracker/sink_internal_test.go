@@ -37,7 +37,7 @@ func TestSink_distrustsWhatCannotBeListed(t *testing.T) {
 		}
 		broken := apierrors.NewInternalError(errors.New("conversion webhook failed"))
 		assert.Equal(t, Watched, fail(broken, 10), "a short while")
-		assert.Equal(t, Watched, fail(errors.New("connection refused"), 100), "nobody answers")
+		assert.Equal(t, Watched, fail(errors.New("connection refused"), 100), "no server answers")
 		assert.Equal(t, Watched, fail(broken, 10), "a short while, again")
 		s.fared(watch.State{Synced: true})
 		assert.Equal(t, Watched, fail(broken, 10), "a short while, again")

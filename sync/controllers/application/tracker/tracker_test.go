@@ -140,7 +140,7 @@ func (w *world) ref(name string) tracker.Ref {
 	return tracker.Ref{GroupKind: configMaps, NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: name}}
 }
 
-// A64, A97: a kind is watched from when somebody asks for it, and few words are kept.
+// A64, A97: a kind is watched from when it is first wanted, and few words are kept.
 func TestTracker_knowsWhatIsWanted(t *testing.T) {
 	w := newWorld(t)
 	w.create("before", map[string]string{mark: w.namespace, "other": "y"})
@@ -162,7 +162,7 @@ func TestTracker_knowsWhatIsWanted(t *testing.T) {
 	assert.Equal(t, after.ResourceVersion, w.Get(w.ref("after")).Version)
 }
 
-// A kind that nobody wants any more is let go of, with all that is known of it.
+// A kind that is not wanted any more is dropped, with all that is known of it.
 func TestTracker_letsGo(t *testing.T) {
 	w := newWorld(t)
 	w.create("one", map[string]string{mark: w.namespace})
@@ -206,7 +206,7 @@ func TestTracker_believesAnswers(t *testing.T) {
 	assert.Nil(t, w.Get(w.ref("one")))
 }
 
-// C7: cluster-scoped kinds are told, and not watched; so are kinds that are not served.
+// C7: cluster-scoped kinds are reported, and not watched; so are kinds that are not served.
 func TestTracker_kindsThatAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	namespaces, widgets := schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Group: "example.com", Kind: "Widget"}

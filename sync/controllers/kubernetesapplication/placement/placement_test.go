@@ -80,7 +80,7 @@ func TestFit_oneObjectionIsEnough(t *testing.T) {
 	}
 }
 
-// A cluster that takes its time holds up nobody but itself.
+// A cluster that is slow to answer holds up only itself.
 func TestFit_asksClustersSideBySide(t *testing.T) {
 	var asked sync.WaitGroup
 	var candidates []placement.Candidate

@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode          string
 		settled, same bool
-		unmarked      bool // somebody has removed our mark
+		unmarked      bool // a user has removed our mark
 		live          *v1alpha1.ApplicationInstallation
 		want          action
 		reason        string

@@ -91,7 +91,7 @@ func (s *survey) describeClaims(ctx context.Context) error {
 }
 
 // driverOf returns the CSI driver of a PersistentVolume. PersistentVolumes are not of the namespace:
-// whoever may not read them, as most users, does without.
+// users who may not read them, as most, do without.
 func (s *survey) driverOf(ctx context.Context, volume string) (string, error) {
 	if volume == "" {
 		return "", nil

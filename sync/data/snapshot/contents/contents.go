@@ -58,7 +58,7 @@ type Contents struct {
 	// mount: also those of other applications.
 	Mounted map[string][]string
 	// Installation is the ApplicationInstallation that manages the application; nil if there is none. It
-	// is among Objects, too. DeliveryOf tells what it had installed.
+	// is among Objects, too. DeliveryOf returns what it had installed.
 	Installation *unstructured.Unstructured
 	// Left are objects that were named and are not here.
 	Left []Left

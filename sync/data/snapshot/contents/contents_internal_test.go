@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// S85: claims of a volumeClaimTemplate are told from others by their number.
+// S85: claims of a volumeClaimTemplate are distinguished from others by their number.
 func TestClaimSeries(t *testing.T) {
 	some, all := claimSeries{prefix: "data-db-", first: 2, last: 4}, claimSeries{prefix: "data-db-", last: math.MaxInt}
 	for name, want := range map[string]struct{ some, all bool }{

@@ -48,7 +48,7 @@ func DeliveryOf(o metav1.Object) (Delivery, bool) {
 }
 
 // findInstallation adds the ApplicationInstallation that delivers the application: that which the
-// Application itself names or, if nobody delivers that, the only one that its components name.
+// Application itself names or, if that has no owner, the only one that its components name.
 func (s *survey) findInstallation(ctx context.Context) error {
 	key, found := s.installedBy()
 	if !found {
@@ -123,7 +123,7 @@ func (s *survey) recordDeliveries(ctx context.Context) error {
 			}
 		}
 		annotations := o.GetAnnotations()
-		delete(annotations, v1alpha1.DeliveryAnnotation) // it would be somebody else's
+		delete(annotations, v1alpha1.DeliveryAnnotation) // it is not of this delivery
 		if d != (Delivery{}) {
 			text, err := json.Marshal(d)
 			if err != nil {
@@ -140,7 +140,7 @@ func (s *survey) recordDeliveries(ctx context.Context) error {
 }
 
 // readGitSync records the GitSync that delivers an object and, if it is in the same namespace, which
-// revision it has applied. That may be in another cluster, where nobody looks.
+// revision it has applied. That may be in another cluster, which is not read.
 func (s *survey) readGitSync(ctx context.Context, o *unstructured.Unstructured, d *Delivery) error {
 	owner, ok := apply.OwnerOf(o)
 	if !ok || owner.Kind != v1alpha1.GitSyncKind {

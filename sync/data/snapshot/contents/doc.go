@@ -3,8 +3,8 @@ Package contents finds what belongs to an application: its components, the claim
 configuration that its Pods use, and what it was installed by.
 
 Components are found as the Application controller finds them, by annotation and by package membership,
-but from the objects themselves: the status of the Application may be outdated, and nobody may have
-written one. An Application that is a component belongs with its own components. From the components it
+but from the objects themselves: the status of the Application may be outdated, or there
+may be none. An Application that is a component belongs with its own components. From the components it
 goes on to
 
   - the Pods that they control, over any number of steps, and Pods that are components themselves;

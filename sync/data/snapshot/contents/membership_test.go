@@ -131,7 +131,7 @@ func TestFind_installation(t *testing.T) {
 	assert.Nil(t, found.Installation)
 	assert.Equal(t, []string{`ApplicationInstallation shop: it delivers the application from namespace "elsewhere", and only objects of the application's namespace are followed`}, left(found))
 	_, ok := contents.DeliveryOf(found.Application)
-	assert.False(t, ok, "somebody else's annotation")
+	assert.False(t, ok, "the annotation of another")
 
 	patch(w, applied[0], `{"metadata":{"annotations":{"apps.waybill.dev/owner":"hub/GitSync/`+w.Namespace+`/repo"}}}`)
 	found = w.find("shop")

@@ -221,7 +221,7 @@ func (s *survey) findPod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// addPod adds a Pod if it is a component: without the Node that it runs on, which nobody chose.
+// addPod adds a Pod if it is a component: without the Node that it runs on, which the scheduler chose.
 func (s *survey) addPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
 		return false, nil

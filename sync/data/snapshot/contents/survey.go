@@ -61,7 +61,7 @@ type survey struct {
 	members    *membership.Index
 	allMembers bool
 
-	// owners has, for each kind that was asked for, who controls its objects; nil if nobody does.
+	// owners has, for each kind that was asked for, the controllers of its objects; nil where there is none.
 	owners map[schema.GroupKind]map[types.UID]*metav1.OwnerReference
 
 	pods []corev1.Pod

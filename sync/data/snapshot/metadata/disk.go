@@ -42,7 +42,7 @@ func (s *Store) folder(name string, create bool) (*os.Root, error) {
 	return all.OpenRoot(name)
 }
 
-// withoutNotExist keeps a directory that is missing as a whole from being taken for a snapshot that is
+// withoutNotExist keeps a directory that is missing as a whole from being mistaken for a snapshot that is
 // not there: its volume may not be mounted.
 func withoutNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (s *Store) readFile(name string) ([]byte, error) {
 	return io.ReadAll(expansion.BytesReader(file, maxChunks*chunkSize, errTooLong))
 }
 
-// removeFile deletes the folder and what writeFile put there; what somebody else put there stays, and is
+// removeFile deletes the folder and what writeFile put there; what others put there stays, and is
 // an error.
 func (s *Store) removeFile(name string) error {
 	all, err := os.OpenRoot(s.Directory)

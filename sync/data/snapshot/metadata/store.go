@@ -112,7 +112,7 @@ func (s *Store) Delete(ctx context.Context, handle v1alpha1.MetadataHandle) erro
 var uidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // check refuses a handle that is not of the form that Save returns: it could name Secrets and folders
-// that are somebody else's.
+// of others.
 func (s *Store) check(handle v1alpha1.MetadataHandle) error {
 	switch {
 	case handle.Type == v1alpha1.MetadataObject && handle.Object != nil && handle.OnDisk == nil,

@@ -37,7 +37,7 @@ func TestStore_keepsWhatWasSaved(t *testing.T) {
 	}
 }
 
-// C21: Secrets of a size that API servers accept, which nobody changes by accident.
+// C21: Secrets of a size that API servers accept, which no user changes by accident.
 func TestStore_writesImmutableSecrets(t *testing.T) {
 	w := newWorld(t)
 	handle := w.save(uid, object, noise(1))
@@ -61,7 +61,7 @@ func TestStore_writesImmutableSecrets(t *testing.T) {
 	assert.Equal(t, before, again(), "what is stored already is not written again")
 }
 
-// S95, C21: a process that ends while it saves leaves nothing that is taken for a snapshot, or stays.
+// S95, C21: a process that ends while it saves leaves nothing that passes for a snapshot, or stays.
 func TestStore_savesAgainAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	crashing := *w.Store

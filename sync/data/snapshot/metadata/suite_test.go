@@ -80,7 +80,7 @@ func (w *world) write(path string, content []byte) {
 	require.NoError(w, os.WriteFile(path, content, 0o600))
 }
 
-// failing creates as many Secrets as it is told, and then none any more, as if the process had ended.
+// failing creates as many Secrets as the test says, and then none any more, as if the process had ended.
 type failing struct {
 	client.Client
 	left int

@@ -20,7 +20,7 @@ import (
 )
 
 // Unlabel takes the labels off the claims by which VolumeGroupSnapshots select them. Once those are cut,
-// or given up, nobody needs them.
+// or given up, they are not needed.
 func (v *Volumes) Unlabel(ctx context.Context, o Owner, volumes []v1alpha1.SnapshotVolume) error {
 	for _, volume := range volumes {
 		if volume.VolumeGroupSnapshot == "" {

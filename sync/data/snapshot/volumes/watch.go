@@ -135,7 +135,7 @@ func read(object metav1.Object, into any) bool {
 	return ok && runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Object, into) == nil
 }
 
-// sink keeps what was seen, and wakes the snapshot that it belongs to.
+// sink keeps what was seen, and enqueues the snapshot that it belongs to.
 type sink struct {
 	wake func(types.UID)
 

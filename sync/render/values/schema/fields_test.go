@@ -18,7 +18,7 @@ func compiledOf(t *testing.T, b Bundle) *Schema {
 	return s
 }
 
-// People are told which values a chart knows, and what is secret of them.
+// Users see which values a chart knows, and what is secret of them.
 func TestFields(t *testing.T) {
 	s := compiledOf(t, Bundle{
 		Schema: json.RawMessage(`{
@@ -70,7 +70,7 @@ func split(path string) []string {
 	return []string{path}
 }
 
-// A schema that refers to itself in many ways takes no time, and hides what nobody can tell.
+// A schema that refers to itself in many ways takes no time, and hides what cannot be known.
 func TestFields_areBounded(t *testing.T) {
 	one := `{"allOf": [` + strings.TrimSuffix(strings.Repeat(`{"$ref": "#/$defs/a"},`, 20), ",") + `]}`
 	s := compiledOf(t, Bundle{Schema: json.RawMessage(`{"$defs": {"a": {"properties": {"x": ` + one + `, "y": ` + one + `}}}, "$ref": "#/$defs/a"}`)})

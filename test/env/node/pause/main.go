@@ -1,4 +1,4 @@
-// Command pause is the first process of every Pod: it does nothing until it is told to end.
+// Command pause is the first process of every Pod: it does nothing until it is terminated.
 package main
 
 import (
