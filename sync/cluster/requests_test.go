@@ -195,7 +195,7 @@ func TestClient_cachesOurKindsAlone(t *testing.T) {
 	assert.Equal(t, 10, secrets)
 }
 
-// Callers that ask for fresh discovery do not get it anew each time.
+// Callers that ask for fresh discovery do not each start it again.
 func TestCluster_Discovery_isNotStartedAnewByEveryCaller(t *testing.T) {
 	c := as(t, "discovering", fast())
 	start := mark(t)

@@ -46,7 +46,7 @@ type server struct {
 	// systemNamespace of the hub, and sources that pages look into.
 	systemNamespace string
 	sources         sources
-	trees           trees // that are looked at
+	trees           trees // that open pages show
 }
 
 // door lets browsers in, and says who they are.

@@ -116,7 +116,7 @@ func TestSketch_sameObjects(t *testing.T) {
 	s := one.Sketch(100)
 	assert.True(t, s.SameObjects(other.Sketch(100)))
 	assert.False(t, s.SameObjects(more.Sketch(100)), "an object more")
-	assert.False(t, s.SameObjects(anew.Sketch(100)), "one that was created anew owns others")
+	assert.False(t, s.SameObjects(anew.Sketch(100)), "one that was recreated owns others")
 }
 
 // A sketch is bounded, and begins with what becomes well or not.

@@ -31,7 +31,7 @@ func (w *world) mark() env.AuditMark {
 }
 
 // A97: nothing is asked when nothing changes; a reconciliation that is asked for is one write;
-// objects of listed kinds that have no owner cost nothing; and a process that starts anew
+// objects of listed kinds that have no owner cost nothing; and a process that restarts
 // writes nothing where all is as it was.
 func TestIdle_costsNothing(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"), right("apps", "deployments"))

@@ -58,7 +58,7 @@ func TestFailed_waitsForTheSource(t *testing.T) {
 	assert.Equal(t, reconcile.Waiting(v1alpha1.ChartNotFoundReason, 0, "%w", reconcile.Failed(v1alpha1.ChartNotFoundReason, "not found")), err)
 }
 
-// An uninstall that waits for a finalizer is not begun anew when something else was due.
+// An uninstall that waits for a finalizer is not started again when something else was due.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)
 	one := &session{compareAt: later, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later, Failures: 8}}}

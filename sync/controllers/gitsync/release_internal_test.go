@@ -60,7 +60,7 @@ func releasing(t *testing.T, c client.Client) *Reconciler {
 	}
 }
 
-// C41: a GitSync that is gone is not begun anew while the cache still shows it, and one that is
+// C41: a GitSync that is gone is not tracked again while the cache still shows it, and one that is
 // created in its place is.
 func TestReconcile_leavesAReleasedGitSyncAlone(t *testing.T) {
 	shown := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{

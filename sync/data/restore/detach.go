@@ -34,7 +34,7 @@ var marks = map[string]bool{
 }
 
 // Detach removes from a definition the marks of what delivered it, Waybill or another tool: a copy has
-// no owner. Membership of an Application that Waybill wrote goes, too: it is written anew.
+// no owner. Membership of an Application that Waybill wrote goes, too: it is written again.
 func Detach(obj *unstructured.Unstructured) {
 	annotations, labels := obj.GetAnnotations(), obj.GetLabels()
 	injected := annotations[v1alpha1.InjectedAnnotation]
