@@ -3,6 +3,7 @@ package rewind
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 
 // Error means that an API server went back to an earlier state.
 type Error struct {
-	// Before is the resource version that was seen, and Now the one of a list after that.
+	// Before is the resource version that was seen, and Now the one of a list after that: an earlier one, or, where
+	// those who restored etcd had it skip some, a much later one.
 	Before, Now string
 }
 
@@ -162,16 +164,17 @@ func (s *source) listed(version string) {
 }
 
 // compare reports whether the API server is at least at the resource version that the reflector has
-// reached, and calls told if it is not.
+// reached. It calls told if it is not, or is further than it can have come by itself.
 func (s *source) compare(now string) bool {
 	s.mu.Lock()
 	before := s.newest
 	back := older(now, before)
-	if back {
+	restored := back || leapt(before, now)
+	if restored {
 		s.newest = now // it is reported once
 	}
 	s.mu.Unlock()
-	if back {
+	if restored {
 		s.told(&Error{Before: before, Now: now})
 	}
 	return !back
@@ -228,4 +231,18 @@ func endOfList(e watch.Event) string {
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
+}
+
+// leap is further than resource versions get while a process looks away: 1,000 writes a second take more than a
+// day for it. etcd's documentation has those who restore a snapshot skip ten times as many.
+const leap = 100_000_000
+
+// leapt reports whether resource version now is a leap after before. It is false if either is not a number.
+func leapt(before, now string) bool {
+	from, err := strconv.ParseUint(before, 10, 64)
+	if err != nil || from == 0 {
+		return false
+	}
+	to, err := strconv.ParseUint(now, 10, 64)
+	return err == nil && to >= from && to-from >= leap
 }

@@ -177,6 +177,8 @@ func TestSource_tellsThatTimeWentBack(t *testing.T) {
 		"fewer digits":                           {"100", "99", true},
 		"a version of an aggregated API server":  {"20", "a1", false},
 		"an older list, as of a restored server": {"20", "11", true},
+		"a busy API server":                      {"20", "90000000", false},
+		"restored with a gap (--bump-revision)":  {"20", "1000000011", true},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			o := observe()
