@@ -3,6 +3,7 @@ package applicationdefinition
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,8 +15,15 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// maxUsers is the limit of the API on the installations listed for one version.
-const maxUsers = 20
+// What is listed of the use of a definition, since clusters say what is used there.
+const (
+	// maxUsers is the limit of the API on the installations listed for one version.
+	maxUsers = 20
+	// maxUsersSize bounds the names of all installations that are listed.
+	maxUsersSize = 256 << 10
+	// maxUnknown is how many versions are listed that the definition does not offer.
+	maxUnknown = 50
+)
 
 // rollUp sets the installations that use each version, from the status of each cluster. That of a
 // lost or paused cluster is from when it was last seen.
@@ -86,7 +94,7 @@ func usage(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.Kuber
 			}
 		}
 	}
-	return found.sorted()
+	return found.sorted(definition)
 }
 
 // uses are the installations that use each version of a definition.
@@ -118,15 +126,28 @@ func (u uses) addSeed(definition *v1alpha1.ApplicationDefinition, seed *v1alpha1
 	}
 }
 
-// sorted returns the use of each version, with as many installations by name as the API allows.
-func (u uses) sorted() []v1alpha1.VersionUsage {
+// sorted returns the use of each version, with as many installations by name, and as many versions that the
+// definition does not offer, as are listed.
+func (u uses) sorted(definition *v1alpha1.ApplicationDefinition) []v1alpha1.VersionUsage {
 	var used []v1alpha1.VersionUsage
-	for _, one := range u {
+	unknown, size := 0, 0
+	for _, version := range slices.Sorted(maps.Keys(u)) {
+		if definition.GetVersion(version) == nil {
+			if unknown++; unknown > maxUnknown {
+				continue
+			}
+		}
+		one := *u[version]
 		slices.Sort(one.Installations)
 		one.Installations = one.Installations[:min(len(one.Installations), maxUsers)]
-		used = append(used, *one)
+		for n, name := range one.Installations {
+			if size += len(name); size > maxUsersSize {
+				one.Installations = one.Installations[:n]
+				break
+			}
+		}
+		used = append(used, one)
 	}
-	slices.SortFunc(used, func(a, b v1alpha1.VersionUsage) int { return cmp.Compare(a.Version, b.Version) })
 	return used
 }
 

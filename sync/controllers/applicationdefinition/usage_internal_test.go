@@ -1,7 +1,9 @@
 package applicationdefinition
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,4 +49,40 @@ func TestUsage_countsThroughSeeds(t *testing.T) {
 	after := seed.DeepCopy()
 	after.Status.Usage[1].Count++
 	assert.Equal(t, []string{"db"}, reused(&seed.Status, &after.Status))
+}
+
+// A cluster says what it likes: what it invents must not keep the status of a definition from being written.
+func TestUsage_fitsIntoAStatus(t *testing.T) {
+	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	cluster := v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: "berlin"}}
+	use := func(version string) {
+		cluster.Status.Installations = append(cluster.Status.Installations, v1alpha1.InstallationSummary{
+			Namespace: strings.Repeat("n", 250), Name: fmt.Sprintf("%s%04d", strings.Repeat("x", 240), len(cluster.Status.Installations)), Definition: "web", Version: version,
+		})
+	}
+	for i := range 100 {
+		version := fmt.Sprintf("1.0.%d", i)
+		definition.Spec.Versions = append(definition.Spec.Versions, v1alpha1.ApplicationVersion{Version: version})
+		for range maxUsers {
+			use(version)
+		}
+		use(fmt.Sprintf("0.0.%d", i)) // invented
+	}
+	got := usage(definition, []v1alpha1.KubernetesCluster{cluster})
+	offered, invented, size := 0, 0, 0
+	for _, one := range got {
+		if definition.GetVersion(one.Version) == nil {
+			invented++
+		} else {
+			offered++
+			assert.EqualValues(t, maxUsers, one.Count, "they count, also where their names are left out")
+		}
+		for _, name := range one.Installations {
+			size += len(name)
+		}
+	}
+	assert.Equal(t, 100, offered, "a version that is in use must not be removed")
+	assert.Equal(t, maxUnknown, invented)
+	assert.LessOrEqual(t, size, maxUsersSize)
+	assert.Greater(t, size, maxUsersSize/2)
 }

@@ -177,8 +177,12 @@ func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 		return reconcile.Outcome{Pending: true}, nil
 	}
 	if err != nil {
+		byHand := fmt.Sprintf("remove finalizer %s from the ApplicationInstallations in the cluster", v1alpha1.Finalizer)
+		if kc.IsSeed() {
+			byHand = fmt.Sprintf("kubectl annotate applicationdefinitions --all --field-manager=%s %s- in the seed", v1alpha1.FieldManager, v1alpha1.CopyOfAnnotation)
+		}
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: fmt.Sprintf(
-			"removed without cleanup: %v; to finish by hand: remove finalizer %s from the ApplicationInstallations in the cluster", err, v1alpha1.Finalizer)})
+			"removed without cleanup: %v; to finish by hand: %s", err, byHand)})
 	}
 	return reconcile.Outcome{Released: true}, nil
 }

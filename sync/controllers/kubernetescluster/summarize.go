@@ -14,8 +14,14 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// maxInstallations is the limit that the API sets.
-const maxInstallations = 2000
+// What is kept of the installations of a cluster.
+const (
+	// maxInstallations is the limit that the API sets.
+	maxInstallations = 2000
+	// maxInstallationsSize bounds the names of all together: they are those of a cluster that may say what it likes,
+	// and stand in a status beside other things.
+	maxInstallationsSize = 512 << 10
+)
 
 // summarize writes a summary of the cluster's installations to the status. While they are not
 // known, the last summary stays.
@@ -39,8 +45,8 @@ func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.kc.Status.InstallationCount = int32(len(found))
-	s.kc.Status.Installations = shorten(found)
 	s.forgetUnused(found)
+	s.kc.Status.Installations = shorten(slices.DeleteFunc(found, isOdd))
 	return nil
 }
 
@@ -100,6 +106,13 @@ func inShort(inst *v1alpha1.ApplicationInstallation) v1alpha1.InstallationSummar
 	return short
 }
 
+// isOdd reports whether no API server that keeps to its own rules has an installation with such names. It uses no version
+// of any definition.
+func isOdd(i v1alpha1.InstallationSummary) bool {
+	return !objectName.MatchString(i.Namespace) || !objectName.MatchString(i.Name) || !objectName.MatchString(i.Definition) ||
+		len(i.Version) > maxVersion || !versionText.MatchString(i.Version)
+}
+
 func byName(a, b v1alpha1.InstallationSummary) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
@@ -107,7 +120,7 @@ func byName(a, b v1alpha1.InstallationSummary) int {
 // shorten keeps as many installations as fit into a status. It keeps one installation of every
 // version in use in any case: removal guards rely on the list.
 func shorten(all []v1alpha1.InstallationSummary) []v1alpha1.InstallationSummary {
-	if len(all) <= maxInstallations {
+	if len(all) <= maxInstallations && fitting(all) == len(all) {
 		return all
 	}
 	type use struct{ definition, version string }
@@ -122,7 +135,19 @@ func shorten(all []v1alpha1.InstallationSummary) []v1alpha1.InstallationSummary 
 		used[u] = true
 		kept = append(kept, i)
 	}
-	kept = append(kept, rest...)[:maxInstallations]
+	kept = append(kept, rest...)
+	kept = kept[:min(maxInstallations, fitting(kept))]
 	slices.SortFunc(kept, byName)
 	return kept
+}
+
+// fitting returns how many of them are within maxInstallationsSize.
+func fitting(all []v1alpha1.InstallationSummary) int {
+	size := 0
+	for n, i := range all {
+		if size += len(i.Namespace) + len(i.Name) + len(i.Definition) + len(i.Version); size > maxInstallationsSize {
+			return n
+		}
+	}
+	return len(all)
 }
