@@ -3,7 +3,21 @@ package excerpt
 import (
 	"fmt"
 	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
+
+// Amount returns a number as people read it: 20,000.
+func Amount(n int) string { return message.NewPrinter(language.English).Sprintf("%d", n) }
+
+// Count returns a number with its noun, whose plural ends in s: "1 object", "20,000 objects".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Amount(n) + " " + noun + "s"
+}
 
 // Names joins at most most names with commas, and says how many more there are: "a, b and 2 more".
 func Names(names []string, most int) string {

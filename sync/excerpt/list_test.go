@@ -20,3 +20,10 @@ func TestLists_countWhatTheyLeaveOut(t *testing.T) {
 	assert.Empty(t, excerpt.AndMore(0))
 	assert.Empty(t, excerpt.AndMore(-1), "there was nothing at all")
 }
+
+func TestCount(t *testing.T) {
+	assert.Equal(t, "0 objects", excerpt.Count(0, "object"))
+	assert.Equal(t, "1 object", excerpt.Count(1, "object"))
+	assert.Equal(t, "999 objects", excerpt.Count(999, "object"))
+	assert.Equal(t, "20,000 objects", excerpt.Count(20000, "object"))
+}

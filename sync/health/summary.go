@@ -78,14 +78,21 @@ func (s Summary) Failed() bool { return s.Counts[Failed] > 0 }
 // those that are not.
 func (s Summary) String() string {
 	if s.Healthy() {
-		return fmt.Sprintf("all %d objects are healthy", s.Total)
+		if s.Total == 1 {
+			return "its object is healthy"
+		}
+		return fmt.Sprintf("all %s are healthy", excerpt.Count(s.Total, "object"))
 	}
 	bad := s.Total - s.Counts[Current]
 	var names []string
 	for _, item := range s.Unhealthy[:min(len(s.Unhealthy), maxInMessage)] {
 		names = append(names, item.String())
 	}
-	text := fmt.Sprintf("%d of %d objects are not healthy: %s", bad, s.Total, strings.Join(names, "; "))
+	are := "are"
+	if bad == 1 {
+		are = "is"
+	}
+	text := fmt.Sprintf("%s of %s %s not healthy: %s", excerpt.Amount(bad), excerpt.Count(s.Total, "object"), are, strings.Join(names, "; "))
 	if more := bad - len(names); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}

@@ -77,14 +77,14 @@ func (p Problem) Error() string {
 	if where := place(p.File, p.Line); where != "" {
 		parts = append(parts, where)
 	}
-	if what := p.subject(); what != "" {
+	if what := p.Subject(); what != "" {
 		parts = append(parts, what)
 	}
 	return strings.Join(append(parts, p.Message), ": ")
 }
 
-// subject names the object and the cluster that the problem is about.
-func (p Problem) subject() string {
+// Subject names the object and the cluster that the problem is about; empty if it is about neither.
+func (p Problem) Subject() string {
 	what := p.ID.String()
 	switch {
 	case p.Cluster == "":

@@ -3,9 +3,6 @@ package reconcile
 import (
 	"sync"
 	"time"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // progressEvery is how long a job takes before its progress is shown, and the minimum time between two
@@ -90,6 +87,3 @@ const steps = 20
 
 // Coarse rounds the part that is done of a large amount down, so that it changes in few steps.
 func Coarse(done, all int) int { return done - done%max(1, all/steps) }
-
-// Amount returns a number as people read it: 20,000.
-func Amount(n int) string { return message.NewPrinter(language.English).Sprintf("%d", n) }

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -34,7 +35,7 @@ func (x *doing) look() string {
 		return *what
 	}
 	if applied, all := x.applied.Counts(); all > 0 {
-		return fmt.Sprintf("%s of %s objects are applied", reconcile.Amount(reconcile.Coarse(applied, all)), reconcile.Amount(all))
+		return fmt.Sprintf("%s of %s are applied", excerpt.Amount(reconcile.Coarse(applied, all)), excerpt.Count(all, "object"))
 	}
 	return ""
 }

@@ -39,7 +39,7 @@ func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
 		d.Spec.Replicas = ptr.To[int32](7)
 		metaAnnotate(d, "theirs", "kept")
 	})
-	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }), "what was edited is put right")
+	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }), "what was edited is corrected")
 	assert.Equal(t, "kept", w.deployment("web").Annotations["theirs"], "what others add is no drift")
 
 	hub.AwaitReady(w.World, inst)

@@ -61,7 +61,7 @@ func TestInstallation_keepsWhatIsInstalledWhileItsServerIsDown(t *testing.T) {
 	w.AwaitThere(cm, "cm")
 	w.awaitCorrected("ConfigMap " + w.Namespace + "/cm was missing")
 	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(inst), inst))
-	assert.Equal(t, v1alpha1.GitUnreachableReason, conditions.GetReason(inst, v1alpha1.ReadyCondition), "that it was put right says nothing of the server")
+	assert.Equal(t, v1alpha1.GitUnreachableReason, conditions.GetReason(inst, v1alpha1.ReadyCondition), "that it was corrected says nothing of the server")
 
 	require.NoError(t, server.Open())
 	hub.Reconcile(w.World, inst)

@@ -157,7 +157,7 @@ func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) 
 	assert.True(t, conditions.IsStalled(inst))
 
 	require.NoError(t, w.Client.Delete(t.Context(), quota))
-	require.True(t, w.Eventually(func() bool { return w.peekDeployment("web") != nil }), "nothing but time has it put right")
+	require.True(t, w.Eventually(func() bool { return w.peekDeployment("web") != nil }), "nothing but time has it corrected")
 	hub.Await(w.World, inst, "the failure of the upgrade is said alone", func(i *v1alpha1.ApplicationInstallation) bool {
 		return conditions.GetMessage(i, v1alpha1.ReadyCondition) == message
 	})

@@ -64,7 +64,7 @@ func TestInstallation_losesTheRightToWatch(t *testing.T) {
 
 	w.revoke(gate, &rbacv1.ClusterRoleBinding{ObjectMeta: objectMeta("everywhere")}, "", reads)
 	w.editPage()
-	require.True(t, w.Eventually(func() bool { return w.page("web") == wanted }), "what is edited is put right")
+	require.True(t, w.Eventually(func() bool { return w.page("web") == wanted }), "what is edited is corrected")
 	hub.AwaitReady(w.World, inst)
 	assert.NotContains(t, conditions.GetMessage(inst, v1alpha1.ReadyCondition), denied)
 

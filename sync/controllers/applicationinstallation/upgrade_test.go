@@ -91,7 +91,7 @@ func TestInstallation_upgradeWritesItsStatusTwice(t *testing.T) {
 	}
 }
 
-// K3: what was edited is put right by an upgrade, also where that is not done otherwise.
+// K3: what was edited is corrected by an upgrade, also where that is not done otherwise.
 func TestInstallation_upgradePutsRightWhatWasEdited(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)

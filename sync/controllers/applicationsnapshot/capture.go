@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // capture stores the definitions of everything that belongs to the application.
@@ -53,7 +54,7 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	}
 	s.obj.Status.Metadata, s.obj.Status.Objects = &handle, int32(len(objects)) //nolint:gosec // a bound on their size is one on their number
 	s.session.summary = s.summarize(objects)
-	s.completed(v1alpha1.MetadataSnapshotCompletedCondition, "the definitions of %d objects are stored", len(objects))
+	s.completed(v1alpha1.MetadataSnapshotCompletedCondition, "the definitions of %s are stored", excerpt.Count(len(objects), "object"))
 	// Before the application is quiesced: nothing should have to wait then.
 	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {
 		return "", err

@@ -59,6 +59,9 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.checkContent(ctx); err != nil {
 		return "", err
 	}
+	if !s.hasTurn() {
+		return "", nil
+	}
 	rollback, err := s.rollback(ctx)
 	if err != nil {
 		return "", err
@@ -66,9 +69,6 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if rollback != "" {
 		s.leave()
 		s.message = fmt.Sprintf("waiting for ApplicationRollback %q of the application to end", rollback)
-		return "", nil
-	}
-	if !s.hasTurn() {
 		return "", nil
 	}
 	found, err := s.r.Finder.Find(ctx, s.obj.Namespace, plan.ApplicationName)

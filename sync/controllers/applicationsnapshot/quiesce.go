@@ -62,7 +62,7 @@ func (s *scope) runPreHooks(ctx context.Context) (bool, error) {
 		}
 	}
 	if !conditions.IsFalse(s.obj, v1alpha1.PreHookExecutionCompletedCondition) { // else it is taken without
-		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d pre-hooks ran", len(s.obj.Status.Plan.PreHooks))
+		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%s ran", excerpt.Count(len(s.obj.Status.Plan.PreHooks), "pre-hook"))
 	}
 	return true, nil
 }
@@ -156,7 +156,7 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	}
 	s.quiescedNow()
 	if len(using) == 0 {
-		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d workloads are scaled to zero", len(s.obj.Status.Scaled))
+		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%s scaled to zero", excerpt.Count(len(s.obj.Status.Scaled), "workload"))
 		return true, nil
 	}
 	limit := s.obj.GetVolumeSnapshotTimeout()

@@ -66,10 +66,10 @@ type Reconciler struct {
 	Store    Store
 	// Direct reads our own kinds from the API server, where a cache may not know yet what was written.
 	Direct client.Reader
-	// Workers is how many snapshots are reconciled at a time. Default: 20.
+	// Workers is how many snapshots are reconciled at a time. Default: 32.
 	Workers int
 	// Parallel is how many applications are snapshotted at a time, until each is released: the others wait
-	// before anything is done to them. Of one namespace, at most half of them are. Default: 10.
+	// before anything is done to them. Of one namespace, at most half of them are. Default: 16.
 	Parallel int
 	// Turn is how long a snapshot keeps others waiting at most. Default: 5s.
 	Turn time.Duration
@@ -111,7 +111,7 @@ const (
 
 const (
 	defaultWorkers  = 2 * defaultParallel // so that there is one for each application that is quiesced
-	defaultParallel = 10
+	defaultParallel = 16                  // with fewer, drivers idle; with more, each application is quiesced for longer
 	defaultTurn     = 5 * time.Second
 	defaultPatience = 30 * time.Second
 )

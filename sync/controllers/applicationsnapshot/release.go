@@ -16,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/scale"
+	"waybill.dev/waybill/sync/excerpt"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 
@@ -83,7 +84,7 @@ func (s *scope) scaleUp(ctx context.Context) error {
 		s.obj.Status.Held = nil
 	}
 	if len(s.obj.Status.Scaled) > 0 && failures == nil {
-		s.completed(v1alpha1.PostHookExecutionCompletedCondition, "%d workloads have their replicas back", len(s.obj.Status.Scaled))
+		s.completed(v1alpha1.PostHookExecutionCompletedCondition, "%s scaled up again", excerpt.Count(len(s.obj.Status.Scaled), "workload"))
 	}
 	return failures
 }
@@ -118,7 +119,7 @@ func (s *scope) runPostHooks(ctx context.Context) (bool, error) {
 		}
 	}
 	if conditions.Get(s.obj, v1alpha1.PostHookExecutionCompletedCondition) == nil {
-		s.completed(v1alpha1.PostHookExecutionCompletedCondition, "%d post-hooks ran", len(s.obj.Status.Plan.PostHooks))
+		s.completed(v1alpha1.PostHookExecutionCompletedCondition, "%s ran", excerpt.Count(len(s.obj.Status.Plan.PostHooks), "post-hook"))
 	}
 	return true, nil
 }

@@ -115,7 +115,7 @@ func TestGitSync_unreachableServerKeepsTheLastState(t *testing.T) {
 	require.True(t, w.Exists(cm, "a"))
 	require.NoError(t, w.Client.Delete(t.Context(), cm))
 	w.AwaitThere(cm, "a")
-	assert.Equal(t, v1alpha1.GitUnreachableReason, w.reasonNow(gs), "drift is put right without the server")
+	assert.Equal(t, v1alpha1.GitUnreachableReason, w.reasonNow(gs), "drift is corrected without the server")
 
 	require.NoError(t, w.server.Open())
 	hub.AwaitReady(w.World, gs)

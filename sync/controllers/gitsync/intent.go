@@ -13,6 +13,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -49,7 +50,7 @@ func (r *Reconciler) intend(s *scope) *intent {
 		gs := s.gs.DeepCopy()
 		gs.Status.AttemptedRevision = s.attemptedRevision()
 		gs.Status.Clusters = s.clusterStatuses()
-		text := fmt.Sprintf("applying %s: %s", s.session.source.revision, counted(s.session.count, "object"))
+		text := fmt.Sprintf("applying %s: %s", s.session.source.revision, excerpt.Count(s.session.count, "object"))
 		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "%s", text)
 		if !conditions.Has(gs, v1alpha1.ReadyCondition) {
 			markProgress(gs, text)

@@ -1,13 +1,16 @@
 package gitsync_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -62,4 +65,33 @@ func TestGitSync_goesWithItsNamespace(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: named(w.Namespace)}
 	require.NoError(t, w.Client.Delete(t.Context(), namespace))
 	require.True(t, w.Eventually(func() bool { return !w.ExistsIn("", namespace, w.Namespace) }), "the namespace is held up")
+}
+
+// A Namespace that was removed from git and does not go says why, some time after its deletion: Ready passes that on.
+func TestGitSync_saysWhyANamespaceDoesNotGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	going := &corev1.Namespace{ObjectMeta: named(w.Namespace + "-going")}
+	w.commit(map[string]string{
+		"own.yaml":   configMap("own", "x"),
+		"going.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + going.Name + "\n",
+	})
+	gs := hub.AwaitReady(w.World, w.sync(nil))
+	guarded := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: going.Name, Name: "guarded", Finalizers: []string{"example.com/guard"}}}
+	require.NoError(t, w.Client.Create(t.Context(), guarded))
+
+	w.remove("going.yaml")
+	hub.Reconcile(w.World, gs)
+	require.True(t, w.Eventually(func() bool {
+		return w.ExistsIn("", going, going.Name) && slices.ContainsFunc(going.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+			return strings.Contains(c.Message, "example.com/guard")
+		})
+	}), "%+v", going.Status)
+	hub.Reconcile(w.World, gs)
+	hub.Await(w.World, gs, "it does not say why", func(gs *v1alpha1.GitSync) bool {
+		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "example.com/guard")
+	})
+
+	hub.Change(w.World, guarded, func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	hub.AwaitReady(w.World, gs)
 }

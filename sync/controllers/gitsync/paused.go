@@ -52,11 +52,11 @@ func (s *scope) reportPaused(outcome reconcile.Outcome, behind []string) reconci
 	all := len(s.session.targets)
 	done := fmt.Sprintf("%s is applied nowhere", s.session.source.revision)
 	if n := all - len(behind); n > 0 {
-		done = fmt.Sprintf("applied %s: %s in %s", s.session.source.revision, counted(s.session.count, "object"), counted(n, "cluster"))
+		done = fmt.Sprintf("applied %s: %s in %s", s.session.source.revision, excerpt.Count(s.session.count, "object"), excerpt.Count(n, "cluster"))
 	}
 	outcome.Unknown = v1alpha1.SuspendedReason
-	outcome.Message = fmt.Sprintf("%s, and not up to date: %s; to continue there, set spec.paused of the KubernetesCluster to false; %s",
-		pausedOf(len(behind), all), excerpt.Names(behind, namedClusters), done)
+	outcome.Message = fmt.Sprintf("%s, and not up to date: %s; to continue there, set spec.paused of the KubernetesCluster to false; %s%s",
+		pausedOf(len(behind), all), excerpt.Names(behind, namedClusters), done, s.notes())
 	return outcome
 }
 
@@ -74,5 +74,5 @@ func pausedOf(n, all int) string {
 	if n != 1 {
 		is = "are"
 	}
-	return fmt.Sprintf("%d of %s %s paused", n, counted(all, "cluster"), is)
+	return fmt.Sprintf("%d of %s %s paused", n, excerpt.Count(all, "cluster"), is)
 }

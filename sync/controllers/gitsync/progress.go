@@ -11,7 +11,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // tellEvery is the minimum time between two writes of how far a GitSync is, however many clusters it
@@ -55,9 +55,9 @@ func (s *scope) progress() string {
 	}
 	switch {
 	case slow:
-		text := fmt.Sprintf("applying %s: %s of %s", s.session.source.revision, reconcile.Amount(applied), counted(s.session.count*clusters, "object"))
+		text := fmt.Sprintf("applying %s: %s of %s", s.session.source.revision, excerpt.Amount(applied), excerpt.Count(s.session.count*clusters, "object"))
 		if s.gs.Spec.ClusterSelector != nil {
-			text += " in " + counted(clusters, "cluster")
+			text += " in " + excerpt.Count(clusters, "cluster")
 		}
 		return text
 	case waits != "" && !conditions.Has(s.gs, v1alpha1.ReadyCondition):
@@ -111,7 +111,7 @@ func withinTimeout(ctx context.Context, result apply.Result, counts *apply.Progr
 	}
 	done := "nothing is applied yet"
 	if applied, all := counts.Counts(); all > 0 {
-		done = fmt.Sprintf("%s of %s are applied", reconcile.Amount(applied), counted(all, "object"))
+		done = fmt.Sprintf("%s of %s are applied", excerpt.Amount(applied), excerpt.Count(all, "object"))
 	}
 	result.Err = fmt.Errorf("applying took longer than spec.timeout (%s): %s, and the next attempt continues from there; increase spec.timeout to give it more time", timeout, done)
 	return result

@@ -52,8 +52,13 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return s.reportPaused(outcome, behind), nil
 	}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.contested() + hold.Note(s.gs.Status.Held) + s.pausedNote() + s.session.ignored
+	outcome.Message = s.message() + s.notes() + s.pausedNote() + s.session.ignored
 	return outcome, nil
+}
+
+// notes say, to be appended to a message, what is not as it could be where all was applied.
+func (s *scope) notes() string {
+	return s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.contested() + hold.Note(s.gs.Status.Held)
 }
 
 // attemptedRevision returns the revision that was attempted of what the spec names; empty as long as
@@ -137,11 +142,21 @@ func (s *scope) unfinished() string {
 		return "waiting for the git server" + s.neglected()
 	}
 	for _, t := range s.targets() {
-		if n := len(t.state.Result.Waiting); n > 0 {
-			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.state.Result.Waiting[0], excerpt.AndMore(n-1))
-		}
 		if t.leaving && !t.paused() {
-			return fmt.Sprintf("%sdeleting what was delivered, %s left", t.prefix(), counted(len(t.state.Result.Inventory), "object"))
+			return fmt.Sprintf("%sdeleting what was delivered, %s left%s", t.prefix(), excerpt.Count(len(t.state.Result.Inventory), "object"), t.lingering())
+		}
+		if n := len(t.state.Result.Waiting); n > 0 {
+			return fmt.Sprintf("%swaiting for %s%s%s", t.prefix(), t.state.Result.Waiting[0], excerpt.AndMore(n-1), t.lingering())
+		}
+	}
+	return ""
+}
+
+// lingering says, to be appended to a message, what the first Namespace that is waited for waits for itself.
+func (t *target) lingering() string {
+	for _, id := range t.state.Result.Waiting {
+		if why := t.state.Result.Lingering[id]; why != "" {
+			return fmt.Sprintf("; %s: %s", id, why)
 		}
 	}
 	return ""
@@ -227,14 +242,14 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 }
 
 func (s *scope) message() string {
-	message := fmt.Sprintf("applied %s: %s", s.session.source.revision, counted(s.session.count, "object"))
+	message := fmt.Sprintf("applied %s: %s", s.session.source.revision, excerpt.Count(s.session.count, "object"))
 	switch {
 	case s.gs.Spec.ClusterSelector == nil:
 		return message
 	case len(s.session.targets) == 0:
 		return fmt.Sprintf("%s is applied nowhere: no KubernetesCluster of this namespace matches spec.clusterSelector", s.session.source.revision)
 	default:
-		return message + " in " + counted(len(s.session.targets), "cluster")
+		return message + " in " + excerpt.Count(len(s.session.targets), "cluster")
 	}
 }
 
@@ -252,8 +267,19 @@ func (s *scope) warnings(reason string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
+	text := "; " + all[0].Error()
+	if len(all) == 1 {
+		return text
+	}
+	var others []string
+	for _, w := range all[1:] {
+		others = append(others, w.Subject())
+	}
+	return fmt.Sprintf("%s (and %d more: %s)", text, len(others), excerpt.Names(others, namedWarnings))
 }
+
+// namedWarnings is how many more objects a message names of which it says the same.
+const namedWarnings = 10
 
 // contested says, to be appended to a message, which objects another field manager keeps changing.
 func (s *scope) contested() string {

@@ -37,13 +37,13 @@ func summarize(problems []manifest.Problem, unread, all int) string {
 	}
 	var counts []string
 	if unread > 0 {
-		counts = append(counts, counted(unread, "manifest")+" cannot be used")
+		counts = append(counts, excerpt.Count(unread, "manifest")+" cannot be used")
 	}
 	if refused > 0 {
-		counts = append(counts, fmt.Sprintf("%d of %s cannot be applied", refused, counted(max(all, refused), "object")))
+		counts = append(counts, fmt.Sprintf("%d of %s cannot be applied", refused, excerpt.Count(max(all, refused), "object")))
 	}
 	if left > 0 {
-		counts = append(counts, counted(left, "object")+" cannot be deleted")
+		counts = append(counts, excerpt.Count(left, "object")+" cannot be deleted")
 	}
 	return fmt.Sprintf("%s: %s%s", strings.Join(counts, ", "), problems[0].Error(), excerpt.AndMore(len(problems)-1))
 }
@@ -78,11 +78,4 @@ func (s *scope) tellChanges(t *target, changes []apply.Change) {
 			})
 		}
 	}
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return reconcile.Amount(n) + " " + noun + "s"
 }

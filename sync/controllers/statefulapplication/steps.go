@@ -56,8 +56,8 @@ func (w *work) refused(attempted int, problems []manifest.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return kernel.Failed(v1alpha1.RestoreRefusedReason, "%d of %d objects were created; refused: %s",
-		status.Created, status.Objects, problems[0].Error()+excerpt.AndMore(len(problems)-1))
+	return kernel.Failed(v1alpha1.RestoreRefusedReason, "%d of %s created; refused: %s",
+		status.Created, excerpt.Count(int(status.Objects), "object"), problems[0].Error()+excerpt.AndMore(len(problems)-1))
 }
 
 // createClaim creates one claim and, in another namespace than the snapshot's, what leads to the

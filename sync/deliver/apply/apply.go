@@ -25,7 +25,9 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	r.deliver(ctx)
 	r.prune(ctx)
 	r.survey()
-	return r.finish()
+	result := r.finish()
+	a.explain(ctx, &result)
+	return result
 }
 
 // Delete deletes what was delivered for an owner and still belongs to it: namespaced objects first,
@@ -47,7 +49,7 @@ func (a *Applier) DeleteAs(ctx context.Context, owner Owner, ids []manifest.ID, 
 	defer r.holder.release()
 	r.prune(ctx)
 	result := r.finish()
-	result.Lingering = a.lingering(ctx, result.Waiting)
+	a.explain(ctx, &result)
 	return result
 }
 

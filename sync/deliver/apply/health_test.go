@@ -63,7 +63,7 @@ func TestHealth_comesByWatch(t *testing.T) {
 	for ; seen.Health.Healthy(); seen, _ = f.Observe(f.owner) {
 		f.awaitNotice()
 	}
-	assert.Equal(t, "1 of 2 objects are not healthy: PersistentVolumeClaim "+f.namespace+"/data is InProgress: PVC is not Bound. phase: Lost", seen.Health.String())
+	assert.Equal(t, "1 of 2 objects is not healthy: PersistentVolumeClaim "+f.namespace+"/data is InProgress: PVC is not Bound. phase: Lost", seen.Health.String())
 }
 
 // One who asks for health later gets it, and nothing is lost on the way.

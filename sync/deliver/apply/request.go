@@ -81,8 +81,8 @@ type Result struct {
 	// Waiting names objects that cannot be applied yet, or are not gone yet. Notify is called when
 	// that changes, unless a Problem or Warning says that it cannot be watched.
 	Waiting []manifest.ID
-	// Lingering has, of the Namespaces in Waiting that Delete waits for, what they wait for themselves, in
-	// the words of their conditions.
+	// Lingering has, of the Namespaces in Waiting that are being deleted, what they wait for themselves, in
+	// the words of their conditions. They say so later: Unseen is set.
 	Lingering map[manifest.ID]string
 	// Unseen: something that is waited for, or that was delivered, cannot be watched, so Notify is
 	// not called for it. The owner has to look again from time to time.

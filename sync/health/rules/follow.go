@@ -84,7 +84,7 @@ func (f *follower) Put(now *files) {
 	f.using = now.rules
 	book, err := health.NewBook(now.rules)
 	health.Use(book)
-	f.log.Info("Health is told by other rules", "files", len(now.rules))
+	f.log.Info("health rules changed", "files", len(now.rules))
 	if err != nil {
 		f.tell(now, err)
 	}
@@ -130,6 +130,6 @@ func (f *follower) none() {
 	if f.using != nil {
 		f.using = nil
 		health.Use(nil)
-		f.log.Info("Health is told by the rules that Waybill comes with")
+		f.log.Info("health rules are those that Waybill comes with")
 	}
 }
