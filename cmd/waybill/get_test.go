@@ -134,7 +134,7 @@ func TestGet_refuses(t *testing.T) {
 		"a name and a selector":     {[]string{"get", "gitsync", "one", "-l", "a=b"}, "a name and --selector exclude each other"},
 		"a name in all namespaces":  {[]string{"get", "gitsync", "one", "-A"}, "name the namespace with -n"},
 		"a format that is none":     {[]string{"get", "gitsyncs", "-o", "xml"}, "xml"},
-		"a mix of forms":            {[]string{"get", "gitsync/one", "two"}, `"two" is no KIND/NAME`},
+		"a mix of forms":            {[]string{"get", "gitsync/one", "two"}, `"two" is not KIND/NAME`},
 		"a user cluster that isn't": {[]string{"get", "gitsyncs", "--cluster", "mars"}, "no KubernetesCluster mars in the hub"},
 	}
 	for name, tc := range cases {

@@ -11,7 +11,7 @@ import (
 
 func drift() chapter {
 	return chapter{
-		title: "Drift is put right",
+		title: "Drift is corrected",
 		text:  "Somebody works by hand, in a user cluster and in the hub. Nobody waits for an interval.",
 		steps: []step{
 			{title: "a Deployment deleted in berlin is back", limit: short, run: (*stage).deleteByHand},

@@ -60,7 +60,7 @@ func TestRegister_whereSomebodyElseCompletesIt(t *testing.T) {
 				}
 			}
 			register(100, 0)
-			assert.Equal(t, 4, writes, "each is written, and put right once")
+			assert.Equal(t, 4, writes, "each is written, and corrected once")
 			register(64, time.Second)
 			assert.Equal(t, 16, writes, "each again after 1, 3, 7, 15, 31 and 63 seconds")
 			assert.True(t, slices.ContainsFunc(logged, func(line string) bool { return strings.Contains(line, `"lastWrittenBy"="enforcer"`) }), "%v", logged)

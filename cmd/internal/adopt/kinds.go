@@ -18,7 +18,7 @@ func adoptable(r fleet.Resource) error {
 	case !r.Namespaced:
 		return fmt.Errorf("kind %s is cluster-scoped: an Application has components in its own namespace only", r)
 	case r.GroupVersionKind.GroupKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind():
-		return errors.New("an Application is no component: it is named in spec.dependencies of those that need it")
+		return errors.New("an Application is not a component: it is named in spec.dependencies of those that need it")
 	case !r.Can("list", "patch"):
 		return fmt.Errorf("objects of kind %s cannot be listed and annotated", r)
 	}

@@ -45,7 +45,7 @@ func (w writer) write(ctx context.Context, p *plan) error {
 	failed := w.annotateAll(ctx, p, objects)
 	fmt.Fprintf(w.env.Out, "%s annotated%s\n", output.Count(len(objects)-failed, "object"), tried)
 	if failed > 0 {
-		return fmt.Errorf("%s could not be annotated: run the command again when that is put right", output.Count(failed, "object"))
+		return fmt.Errorf("%s could not be annotated: fix that and run the command again", output.Count(failed, "object"))
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (c *Cluster) ClusterOf(ctx context.Context, seed string, key types.Namespac
 		return nil, err
 	}
 	if !found.seed {
-		return nil, fmt.Errorf("KubernetesCluster %s is no seed: it has no clusters of its own", found.Key)
+		return nil, fmt.Errorf("KubernetesCluster %s is not a seed: it has no clusters of its own", found.Key)
 	}
 	return found.UserCluster(ctx, key)
 }

@@ -186,7 +186,7 @@ func (s Set) parseSlashed(args []string) ([]Reference, error) {
 	for i, arg := range args {
 		word, name, found := strings.Cut(arg, "/")
 		if !found || name == "" {
-			return nil, fmt.Errorf("%q is no KIND/NAME: write all arguments as KIND/NAME, or as KIND and then names", arg)
+			return nil, fmt.Errorf("%q is not KIND/NAME: write all arguments as KIND/NAME, or as KIND and then names", arg)
 		}
 		kind, err := s.Find(word)
 		if err != nil {

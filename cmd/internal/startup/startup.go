@@ -48,7 +48,7 @@ func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("load kubeconfig: this is no Pod, and neither --kubeconfig nor $KUBECONFIG is given")
+		return nil, errors.New("load kubeconfig: not running in a Pod, and neither --kubeconfig nor $KUBECONFIG is given")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load kubeconfig: %w", err)

@@ -95,5 +95,5 @@ func TestLoadConfig_asksForOne(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err := startup.LoadConfig("", "waybill-x", "0.1.0")
-	require.EqualError(t, err, "load kubeconfig: this is no Pod, and neither --kubeconfig nor $KUBECONFIG is given")
+	require.EqualError(t, err, "load kubeconfig: not running in a Pod, and neither --kubeconfig nor $KUBECONFIG is given")
 }

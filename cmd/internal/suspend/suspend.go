@@ -32,7 +32,7 @@ func NewSuspend(env *cli.Env) *cobra.Command {
 		Long: `Stop the work on an object; what runs keeps running.
 
 A GitSync pulls and applies nothing (spec.suspend). In a KubernetesCluster nothing is
-installed, upgraded or put right (spec.paused).
+installed, upgraded or corrected (spec.paused).
 
 An object is looked for in all namespaces unless -n is given; of a KIND/NAME, the one in the
 namespace of the kubeconfig comes first. Several that could be meant are an error that lists them.`,

@@ -112,7 +112,7 @@ func TestKubernetesCluster_kubeconfigIsPutRight(t *testing.T) {
 			assert.ErrorContains(t, err, "Secret "+h.ns+"/eu-1", "with the name of the Secret")
 
 			h.secret("eu-1", map[string][]byte{"kubeconfig": userCluster(t).Kubeconfig()})
-			h.until("eu-1", isReady, "the Secret was put right")
+			h.until("eu-1", isReady, "the Secret was corrected")
 		})
 	}
 }

@@ -173,7 +173,7 @@ func TestDelivery_putsDriftRight(t *testing.T) {
 		assert.Equal(t, Delivered, o.pass(want).Phase)
 		assert.EqualValues(t, 1, o.woken.Load(), "once more, for the change")
 		assert.True(t, o.pass(Want{Digest: "one"}).Busy())
-		assert.Equal(t, Delivered, o.pass(want).Phase, "it is put right once")
+		assert.Equal(t, Delivered, o.pass(want).Phase, "it is corrected once")
 		o.pool.tell(v, apply.Owner{Name: "gone"})
 	})
 }

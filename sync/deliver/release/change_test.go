@@ -158,7 +158,7 @@ func TestEnsure_readsWhatMayBeTouched(t *testing.T) {
 		want              []string
 		greeting          string
 	}{
-		"Edited": {"an edit that no watch has shown yet is put right", nothing, func(w *world) {
+		"Edited": {"an edit that no watch has shown yet is corrected", nothing, func(w *world) {
 			_, err := w.client.CoreV1().ConfigMaps(w.namespace).Patch(w.Context(), "web", types.MergePatchType, []byte(`{"data":{"greeting":"theirs"}}`), metav1.PatchOptions{})
 			require.NoError(w, err)
 		}, "", []string{"get configmaps/web", "patch configmaps/web"}, "two"},

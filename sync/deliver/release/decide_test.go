@@ -41,8 +41,8 @@ func TestDecide(t *testing.T) {
 		"RolledBack":        {"our caller decides when to try again", []release.Revision{ours(superseded, "x"), ours(failed, want), ours(deployed, "")}, release.ActionUpgrade},
 		"Uninstalling":      {"the uninstall is ended first", []release.Revision{ours(helmrelease.StatusUninstalling, want)}, release.ActionFinishUninstall},
 		"Uninstalled":       {"history was kept by somebody", []release.Revision{ours(superseded, "x"), ours(helmrelease.StatusUninstalled, want)}, release.ActionInstall},
-		"SupersededNewest":  {"odd, and put right", []release.Revision{ours(superseded, want)}, release.ActionUpgrade},
-		"UnknownToEverbody": {"odd, and put right", []release.Revision{ours(deployed, "x"), ours(helmrelease.StatusUnknown, want)}, release.ActionUpgrade},
+		"SupersededNewest":  {"odd, and corrected", []release.Revision{ours(superseded, want)}, release.ActionUpgrade},
+		"UnknownToEverbody": {"odd, and corrected", []release.Revision{ours(deployed, "x"), ours(helmrelease.StatusUnknown, want)}, release.ActionUpgrade},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -232,7 +232,7 @@ func TestValidate_messagesAreStable(t *testing.T) {
 	cases := map[string]struct{ schema, want string }{
 		"Values": {properties, "invalid values: a: got number, want string; b: got number, want string; c: got number, want string; " +
 			"values: additional properties 'x', 'y', 'z' not allowed"},
-		"Schema": {`{"type": 1, "minimum": "a", "required": "a", "properties": 1}`, "values.schema.json of chart one is no valid JSON schema: "},
+		"Schema": {`{"type": 1, "minimum": "a", "required": "a", "properties": 1}`, "values.schema.json of chart one is not a valid JSON schema: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

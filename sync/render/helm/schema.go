@@ -150,7 +150,7 @@ func (v *validation) schema(c *chart.Chart, values map[string]any, path []string
 	if errors.As(err, &refused) && errors.As(refused.Err, &invalid) {
 		faults := &validation{}
 		faults.collect(invalid, nil)
-		return fmt.Errorf("%w: values.schema.json of chart %s is no valid JSON schema: %s", ErrRender, c.Name(), faults)
+		return fmt.Errorf("%w: values.schema.json of chart %s is not a valid JSON schema: %s", ErrRender, c.Name(), faults)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: read values.schema.json of chart %s: %w", ErrRender, c.Name(), err)

@@ -113,5 +113,5 @@ func TestOpen_serverThatLeavesObjectsOut(t *testing.T) {
 	clock.SetTime(clock.Now().Add(25 * time.Hour))
 	require.ErrorIs(t, read(), git.ErrCorrupt, "by now it may be the disk")
 	s.interfere(nil)
-	require.NoError(t, read(), "the server has been put right")
+	require.NoError(t, read(), "the server has been corrected")
 }

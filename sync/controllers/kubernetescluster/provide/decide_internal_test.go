@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 		"enforced, new":              {mode: enforced, want: create, reason: "it is missing"},
 		"enforced, removed":          {mode: enforced, settled: true, want: create, reason: "it comes back"},
 		"enforced, being removed":    {mode: enforced, settled: true, live: live(enforced, true), want: await, reason: "its name is taken until then"},
-		"enforced, edited":           {mode: enforced, settled: true, live: live(enforced, false), want: put, reason: "it is put right"},
+		"enforced, edited":           {mode: enforced, settled: true, live: live(enforced, false), want: put, reason: "it is corrected"},
 		"enforced, as it should be":  {mode: enforced, settled: true, same: true, live: live(enforced, false), want: nothing, reason: "nothing is written"},
 		"enforced, by default first": {mode: enforced, settled: true, live: live(byDefault, false), want: put, reason: "Waybill made it"},
 		"enforced, somebody's":       {mode: enforced, live: live("", false), want: yield, reason: "it is not taken over"},

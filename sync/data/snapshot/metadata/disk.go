@@ -37,7 +37,7 @@ func (s *Store) folder(name string, create bool) (*os.Root, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, damaged("%q in the directory for definitions is no folder", name)
+		return nil, damaged("%q in the directory for definitions is not a folder", name)
 	}
 	return all.OpenRoot(name)
 }
