@@ -180,6 +180,8 @@ func TestInstall_refuses(t *testing.T) {
 		"another kind's versions":     {[]string{"versions", "installation/none"}, []string{"installation/none is of kind ApplicationInstallation"}},
 		"no installation to remove":   {[]string{"uninstall", "none"}, []string{"ApplicationInstallation/none"}},
 		"versions of none":            {[]string{"versions", near}, []string{"offers no ApplicationDefinition"}},
+		"two names, as for helm":      {[]string{"install", "mine", name}, []string{"to install definition " + name + " as mine: waybill install mine --definition " + name}},
+		"a number is no snapshot":     {[]string{"rollback", "none", "--to", "1"}, []string{"waybill rollback installation/none --to-revision 1"}},
 		"both ways back":              {[]string{"rollback", "installation/web", "--to", "monday"}, []string{"--to is for the data of an application", "--to-revision"}},
 		"a revision of data":          {[]string{"rollback", "application/web", "--to-revision", "1"}, []string{"--to-revision is for an ApplicationInstallation", "rollback installation/web --to-revision"}},
 		"neither way back":            {[]string{"rollback", "web"}, []string{"choose one of --to SNAPSHOT", "installation/NAME with --to-revision"}},

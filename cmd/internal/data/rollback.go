@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,6 +108,9 @@ func (o *rollingBack) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	app, err := s.application(ctx, name, false)
+	if _, notNumber := strconv.Atoi(o.to); err != nil && notNumber == nil {
+		return fmt.Errorf("%w; to go back to a revision of an installation: waybill rollback installation/%s --to-revision %s", err, name, o.to)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,14 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,7 +67,11 @@ func (s *session) application(ctx context.Context, name string, wrap bool) (*v1a
 		return nil, failed
 	}
 	list := &v1alpha1.StatefulApplicationList{}
-	if err := s.client.List(ctx, list, client.InNamespace(app.Namespace)); err != nil {
+	err := s.client.List(ctx, list, client.InNamespace(app.Namespace))
+	if meta.IsNoMatchError(err) {
+		return nil, errors.New("the cluster does not serve StatefulApplications: apply charts/waybill/crds there, and run waybill-sync with role data (the agent has it)")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("list the StatefulApplications in %s: %w", app.Namespace, err)
 	}
 	for i := range list.Items {

@@ -41,6 +41,14 @@ type installFlags struct {
 	withRequirements bool
 }
 
+// oneName takes one argument. Those who know helm give two.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return fmt.Errorf("one NAME is expected; to install definition %[2]s as %[1]s: waybill install %[1]s --definition %[2]s", args[0], args[1])
+	}
+	return cobra.ExactArgs(1)(cmd, args)
+}
+
 // New returns the command `install`.
 func New(env *cli.Env) *cobra.Command {
 	o := &installFlags{env: env}
@@ -57,7 +65,7 @@ default version is installed. Exit code 1 says that it was written and did not b
 --dry-run shows what would be created, the objects of the application included; -o yaml prints the
 manifest for a commit. Neither writes anything.`,
 		Example:           installExamples,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneName,
 		ValidArgsFunction: complete.Names(env, v1alpha1.ApplicationDefinitionKind),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
