@@ -47,28 +47,38 @@ func (s *scope) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status := &s.obj.Status
-	status.SourceBefore = app.Status.Source
-	status.Held, status.Left = held(now, then)
-	if status.Scaled, err = s.running(ctx, now, then); err != nil {
+	scaled, err := s.running(ctx, now, then)
+	if err != nil {
 		return err
 	}
-	status.Volumes = nil
+	volumes, err := s.planVolumes(ctx, then)
+	if err != nil {
+		return err
+	}
+	status := &s.obj.Status
+	status.SourceBefore, status.Scaled, status.Volumes = app.Status.Source, scaled, volumes
+	status.Held, status.Left = held(now, then)
+	return nil
+}
+
+// planVolumes returns the volumes that the claims of a snapshot have now.
+func (s *scope) planVolumes(ctx context.Context, then *definitions) ([]v1alpha1.RollbackVolume, error) {
+	var volumes []v1alpha1.RollbackVolume
 	for _, claim := range slices.Sorted(maps.Keys(then.content.Spec.VolumeSnapshotRefs)) {
 		v := v1alpha1.RollbackVolume{Claim: claim, Beside: s.beside(claim)}
 		if v.Before, err = s.volumes().Of(ctx, s.obj.Namespace, claim); err != nil {
-			return err
+			return nil, err
 		}
 		if v.Before != "" {
 			policy, err := s.volumes().Policy(ctx, v.Before)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			v.BeforePolicy = string(policy)
 		}
-		status.Volumes = append(status.Volumes, v)
+		volumes = append(volumes, v)
 	}
-	return nil
+	return volumes, nil
 }
 
 // held returns what the rollback holds: what is in the snapshot, what runs now, and what delivers the
@@ -81,6 +91,7 @@ func held(now *contents.Contents, then *definitions) (held []v1alpha1.HeldObject
 			held = append(held, v1alpha1.HeldObject{ObjectReference: ref})
 		}
 	}
+		var err error
 	for _, o := range then.objects {
 		add(refOf(o))
 	}
