@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/rollback"
 	"waybill.dev/waybill/sync/data/scale"
@@ -18,6 +20,15 @@ import (
 // hold records what the rollback will change, and then marks it, so that no controller puts it back.
 func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Status.Held == nil {
+		// No snapshot begins from here on, because the phase is in the status; one that had begun is let end.
+		taking, err := s.taking(ctx)
+		if err != nil {
+			return v1alpha1.RollbackHolding, err
+		}
+		if taking != "" {
+			s.waits = fmt.Sprintf("ApplicationSnapshot %q to release the application", taking)
+			return v1alpha1.RollbackHolding, nil
+		}
 		if err := s.plan(ctx); err != nil {
 			return v1alpha1.RollbackHolding, err
 		}
@@ -33,7 +44,23 @@ func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	return v1alpha1.RollbackScalingDown, nil
 }
 
-// plan writes into the status what the rollback changes, and what it takes to go back.
+// taking returns the name of an ApplicationSnapshot for which the application may be at rest; empty if there is none.
+func (s *scope) taking(ctx context.Context) (string, error) {
+	all := &v1alpha1.ApplicationSnapshotList{}
+	if err := s.Live.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return "", fmt.Errorf("list ApplicationSnapshots: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.Spec.Source.ApplicationName == s.obj.Spec.ApplicationName && holds.Taking(other) {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// plan writes into the status what the rollback changes, and what it takes to go back: all of it or, after an error,
+// nothing.
 func (s *scope) plan(ctx context.Context) error {
 	app, err := s.stateful(ctx)
 	if err != nil {

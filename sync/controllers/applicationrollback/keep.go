@@ -19,10 +19,7 @@ import (
 // keep keeps the volumes of before, until it is decided what becomes of them.
 func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Spec.Decision == v1alpha1.RollbackUndone {
-		if err := s.checkUndo(ctx); err != nil {
-			return v1alpha1.RollbackCompleted, err
-		}
-		return v1alpha1.RollbackReverting, nil
+		return s.undo(ctx)
 	}
 	if err := s.letGo(ctx); err != nil {
 		return v1alpha1.RollbackCompleted, err
@@ -36,6 +33,21 @@ func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	}
 	s.after = left
 	return v1alpha1.RollbackCompleted, nil
+}
+
+// undo begins to revert a rollback that is completed.
+func (s *scope) undo(ctx context.Context) (v1alpha1.RollbackPhase, error) {
+	if err := s.checkUndo(ctx); err != nil {
+		return v1alpha1.RollbackCompleted, err
+	}
+	taking, err := s.taking(ctx)
+	if err != nil {
+		return v1alpha1.RollbackCompleted, err
+	}
+	if taking != "" {
+		return v1alpha1.RollbackCompleted, waitFor("waiting for ApplicationSnapshot %q to release the application", taking)
+	}
+	return v1alpha1.RollbackReverting, nil
 }
 
 // letGo releases what is held, if the spec says so.

@@ -60,7 +60,8 @@ func (r *Reconciler) waiting(ctx context.Context, obj client.Object) []reconcile
 func (r *Reconciler) unfinished(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.those(ctx, obj.GetNamespace(), func(other *v1alpha1.ApplicationRollback) bool {
 		phase := other.Status.Phase
-		return phase == v1alpha1.RollbackPending || phase == v1alpha1.RollbackSaving || isUnderWay(phase)
+		return phase == v1alpha1.RollbackPending || phase == v1alpha1.RollbackSaving || isUnderWay(phase) ||
+			phase == v1alpha1.RollbackCompleted && other.Spec.Decision == v1alpha1.RollbackUndone
 	})
 }
 
