@@ -36,10 +36,8 @@ func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			return v1alpha1.RollbackHolding, err
 		}
 	}
-	for _, held := range s.obj.Status.Held {
-		if err := s.marks().Put(ctx, held.ObjectReference); err != nil {
-			return v1alpha1.RollbackHolding, err
-		}
+	if err := s.putMarks(ctx); err != nil {
+		return v1alpha1.RollbackHolding, err
 	}
 	return v1alpha1.RollbackScalingDown, nil
 }
@@ -93,6 +91,7 @@ func (s *scope) planVolumes(ctx context.Context, then *definitions) ([]v1alpha1.
 	var volumes []v1alpha1.RollbackVolume
 	for _, claim := range slices.Sorted(maps.Keys(then.content.Spec.VolumeSnapshotRefs)) {
 		v := v1alpha1.RollbackVolume{Claim: claim, Beside: s.beside(claim)}
+		var err error
 		if v.Before, err = s.volumes().Of(ctx, s.obj.Namespace, claim); err != nil {
 			return nil, err
 		}
@@ -118,12 +117,13 @@ func held(now *contents.Contents, then *definitions) (held []v1alpha1.HeldObject
 			held = append(held, v1alpha1.HeldObject{ObjectReference: ref})
 		}
 	}
-		var err error
 	for _, o := range then.objects {
 		add(refOf(o))
 	}
 	for _, name := range slices.Sorted(maps.Keys(then.content.Spec.VolumeSnapshotRefs)) {
-		add(v1alpha1.ObjectReference{Kind: claimKind.Kind, Namespace: then.claims[name].Namespace, Name: name})
+		if claim := then.claims[name]; claim != nil {
+			add(v1alpha1.ObjectReference{Kind: claimKind.Kind, Namespace: claim.Namespace, Name: name})
+		}
 	}
 	leave := func(o contents.Object) {
 		if ref := refOf(o.Unstructured); !known[ref] {
@@ -145,6 +145,54 @@ func held(now *contents.Contents, then *definitions) (held []v1alpha1.HeldObject
 		add(refOf(now.Installation))
 	}
 	return held, left
+}
+
+// holdAgain holds what has been released, because it is about to be changed once more: what was there before, what runs
+// now, and what the rollback has created.
+func (s *scope) holdAgain(ctx context.Context) error {
+	if len(s.obj.Status.Held) == 0 {
+		before, err := s.safety(ctx)
+		if err != nil {
+			return err
+		}
+		app, err := s.stateful(ctx)
+		if err != nil {
+			return fmt.Errorf("get StatefulApplication %q: %w", s.obj.Spec.ApplicationName, err)
+		}
+		now, err := s.Contents.Find(ctx, s.obj.Namespace, applicationOf(app))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("find what belongs to Application %q: %w", applicationOf(app), err)
+		}
+		if err != nil {
+			now = &contents.Contents{} // it is created again
+		}
+		s.obj.Status.Held, _ = held(now, before)
+		for _, o := range now.Objects {
+			if o.GetAnnotations()[v1alpha1.RestoredByAnnotation] == s.mark() && isApplied(o.GroupVersionKind().GroupKind()) {
+				s.addHeld(refOf(o.Unstructured))
+			}
+		}
+		if err := s.pass.Write(ctx); err != nil {
+			return err
+		}
+	}
+	return s.putMarks(ctx)
+}
+
+func (s *scope) addHeld(ref v1alpha1.ObjectReference) {
+	if !slices.ContainsFunc(s.obj.Status.Held, func(h v1alpha1.HeldObject) bool { return h.ObjectReference == ref }) {
+		s.obj.Status.Held = append(s.obj.Status.Held, v1alpha1.HeldObject{ObjectReference: ref})
+	}
+}
+
+// putMarks marks what is held.
+func (s *scope) putMarks(ctx context.Context) error {
+	for _, held := range s.obj.Status.Held {
+		if err := s.marks().Put(ctx, held.ObjectReference); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // running returns the workloads that are to be scaled to zero, with the replicas that they have.

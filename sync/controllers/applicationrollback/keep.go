@@ -47,12 +47,20 @@ func (s *scope) undo(ctx context.Context) (v1alpha1.RollbackPhase, error) {
 	if taking != "" {
 		return v1alpha1.RollbackCompleted, waitFor("waiting for ApplicationSnapshot %q to release the application", taking)
 	}
+	if !s.holds() {
+		if err := s.holdAgain(ctx); err != nil {
+			return v1alpha1.RollbackCompleted, err
+		}
+	}
 	return v1alpha1.RollbackReverting, nil
 }
 
+// holds reports whether what a rollback holds stays held when it is completed.
+func (s *scope) holds() bool { return ptr.Deref(s.obj.Spec.Hold, true) }
+
 // letGo releases what is held, if the spec says so.
 func (s *scope) letGo(ctx context.Context) error {
-	if ptr.Deref(s.obj.Spec.Hold, true) || len(s.obj.Status.Held) == 0 {
+	if s.holds() || len(s.obj.Status.Held) == 0 {
 		return nil
 	}
 	return s.release(ctx)
