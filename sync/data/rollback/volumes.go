@@ -109,7 +109,7 @@ func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeCl
 	if found.Status.Phase == corev1.ClaimBound {
 		return v.proved(ctx, found)
 	}
-	if err := v.choose(ctx, found, node); err != nil {
+	if err := v.Choose(ctx, found, node); err != nil {
 		return "", "", err
 	}
 	return "", fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
