@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -62,4 +64,31 @@ func TestHeld_isSaidByTreeAndDiff(t *testing.T) {
 	got = waybill(t, cluster, "diff", "gitsync/team-a", "-n", namespace, "--system-namespace", namespace, "--path", both("newer"))
 	assert.NotContains(t, got.out, held)
 	assert.Contains(t, got.errOut, "0 created, 2 changed, 0 deleted, 0 refused, 0 as they are")
+}
+
+// C65: what a chart has put into another namespace, and is held there, is said in the tree of the installation.
+func TestHeld_elsewhereIsSaidByTree(t *testing.T) {
+	cluster := hub(t)
+	h, namespace, target := clientOf(t, cluster), cluster.Namespace(t), cluster.Namespace(t)
+	since := metav1.NewTime(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
+	held := func(name, by string) v1alpha1.Hold {
+		return v1alpha1.Hold{
+			ObjectReference: v1alpha1.ObjectReference{Kind: "ConfigMap", Namespace: target, Name: name}, Rollback: by, Since: since, Wanted: "revision 2",
+		}
+	}
+	inst := installation(namespace, "shop", "shop", "1.0.0")
+	inst.Spec.Namespace = &v1alpha1.TargetNamespace{Name: target}
+	inst.Status.Inventory = &v1alpha1.Inventory{}
+	for _, name := range []string{"web", "cold", "side"} {
+		create(t, h, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: target, Name: name}})
+		inst.Status.Inventory.Entries = append(inst.Status.Inventory.Entries, v1alpha1.InventoryEntry{ID: target + "_" + name + "__ConfigMap", Version: "v1"})
+	}
+	inst.Status.Held = []v1alpha1.Hold{held("cold", "snapshot:daily"), held("web", "back")}
+	create(t, h, inst)
+
+	got := waybill(t, cluster, "tree", "installation/shop", "-n", namespace)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "held by ApplicationRollback "+target+"/back since 2026-08-01T12:00:00Z")
+	assert.Contains(t, got.out, "held by ApplicationSnapshot "+target+"/daily since 2026-08-01T12:00:00Z")
+	assert.Equal(t, 2, strings.Count(got.out, "held by"))
 }

@@ -6,9 +6,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -43,9 +45,10 @@ func (d delivery) heldBy(object manifest.Object, live *unstructured.Unstructured
 	return ""
 }
 
-// held says by which ApplicationRollback something is held, and since when.
+// held says by which ApplicationRollback or ApplicationSnapshot something is held, and since when.
 func held(namespace, rollback string, since metav1.Time) string {
-	return fmt.Sprintf("held by ApplicationRollback %s/%s since %s", namespace, rollback, since.UTC().Format(time.RFC3339))
+	by := hold.Describe(types.NamespacedName{Namespace: namespace, Name: rollback})
+	return fmt.Sprintf("held by %s since %s", by, since.UTC().Format(time.RFC3339))
 }
 
 // supposes reports whether the user asks for another desired state than the cluster has.
@@ -54,15 +57,30 @@ func (j *job) supposes() bool {
 }
 
 // keepHeld has what a release consists of stay as it is, if a rollback holds the installation and the
-// desired state is what it was then.
+// desired state is what it was then; and so those of its objects that one of their own namespace holds.
 func (j *job) keepHeld(inst *v1alpha1.ApplicationInstallation, changes []change) {
-	h := inst.Status.ReleaseHold
-	if !h.Holds() || j.supposes() || inst.Status.ObservedGeneration != inst.Generation {
+	if j.supposes() || inst.Status.ObservedGeneration != inst.Generation {
 		return
 	}
 	for i := range changes {
 		if c := &changes[i]; !c.refused {
-			c.keep(held(inst.Namespace, h.Rollback, h.Since))
+			if why := heldOf(inst, c.id); why != "" {
+				c.keep(why)
+			}
 		}
 	}
+}
+
+// heldOf says who holds an object of a release; empty if it is not held.
+func heldOf(inst *v1alpha1.ApplicationInstallation, id manifest.ID) string {
+	if h := inst.Status.ReleaseHold; h.Holds() {
+		return held(inst.Namespace, h.Rollback, h.Since)
+	}
+	ref := v1alpha1.ObjectReference{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+	for _, h := range inst.Status.Held {
+		if h.ObjectReference == ref && h.Holds() {
+			return held(h.Namespace, h.Rollback, h.Since)
+		}
+	}
+	return ""
 }

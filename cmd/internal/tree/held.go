@@ -5,8 +5,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -23,9 +25,10 @@ func (b *builder) hold(at *clusterReader, holds []v1alpha1.Hold) {
 	}
 }
 
-// held says by which ApplicationRollback something is held, and since when.
+// held says by which ApplicationRollback or ApplicationSnapshot something is held, and since when.
 func held(namespace, rollback string, since metav1.Time) string {
-	return fmt.Sprintf("held by ApplicationRollback %s/%s since %s", namespace, rollback, since.UTC().Format(time.RFC3339))
+	by := hold.Describe(types.NamespacedName{Namespace: namespace, Name: rollback})
+	return fmt.Sprintf("held by %s since %s", by, since.UTC().Format(time.RFC3339))
 }
 
 // markHeld has the nodes of held objects say so.

@@ -1,6 +1,7 @@
 package applicationinstallation_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -58,13 +59,21 @@ func TestInstallation_leavesObjectsHeldInItsTargetNamespace(t *testing.T) {
 	scale(0, "back")
 	corrected()
 	assert.True(t, isScaled(0), "the rollback is at work")
-	assert.False(t, isHeld(inst))
+	by := "ApplicationRollback " + target.Name + "/back holds Deployment " + target.Name + "/web, Service " + target.Name + "/web"
+	inst = w.awaitHeld(inst, by)
+	assert.Equal(t, v1alpha1.RolledBackReason, conditions.GetReason(inst, v1alpha1.HeldCondition))
+	hub.Await(w.World, inst, "Ready does not say it", func(i *v1alpha1.ApplicationInstallation) bool {
+		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), by)
+	})
+	since := inst.Status.Held[0].Since
 
 	there.Enter(rollback, v1alpha1.RollbackCompleted)
 	scale(5, "back")
 	engageAnew()
 	corrected()
 	assert.True(t, isScaled(5), "it is as the rollback has put it")
+	inst = w.awaitHeld(inst, by)
+	assert.Equal(t, since, inst.Status.Held[0].Since, "a restart keeps the hold")
 	require.NoError(t, w.Client.Delete(t.Context(), deployment))
 	corrected()
 	assert.False(t, there.Exists(deployment, "web"), "nor is it created")
@@ -75,6 +84,7 @@ func TestInstallation_leavesObjectsHeldInItsTargetNamespace(t *testing.T) {
 		return i.Status.Release.Revision == 2 && conditions.IsReady(i)
 	})
 	require.True(t, isScaled(4), "something else is wanted")
+	hub.Await(w.World, inst, "it is not held", func(i *v1alpha1.ApplicationInstallation) bool { return !isHeld(i) && len(i.Status.Held) == 0 })
 	scale(7, "back")
 	assert.True(t, there.Eventually(func() bool { return isScaled(4) }), "a newer revision is corrected")
 
@@ -91,7 +101,18 @@ func TestInstallation_leavesObjectsHeldInItsTargetNamespace(t *testing.T) {
 	scale(0, "snapshot:cold")
 	corrected()
 	assert.True(t, isScaled(0), "the snapshot has scaled it to zero")
+	inst = w.awaitHeld(inst, "ApplicationSnapshot "+target.Name+"/cold holds Deployment "+target.Name+"/web: left scaled to zero")
+	assert.Equal(t, v1alpha1.ScaledToZeroReason, conditions.GetReason(inst, v1alpha1.HeldCondition))
 	hold()
 	scale(0, "")
 	assert.True(t, there.Eventually(func() bool { return isScaled(4) }), "no longer than the snapshot says")
+	hub.Await(w.World, inst, "it is not held", func(i *v1alpha1.ApplicationInstallation) bool { return !isHeld(i) })
+}
+
+// awaitHeld waits until an installation says who holds its objects.
+func (w *world) awaitHeld(inst *v1alpha1.ApplicationInstallation, by string) *v1alpha1.ApplicationInstallation {
+	w.T.Helper()
+	return hub.Await(w.World, inst, "not held: "+by, func(i *v1alpha1.ApplicationInstallation) bool {
+		return strings.HasPrefix(conditions.GetMessage(i, v1alpha1.HeldCondition), by)
+	})
 }

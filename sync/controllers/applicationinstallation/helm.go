@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
@@ -80,6 +81,7 @@ func (m *helmMethod) describe(ctx context.Context, p plan, got acted, result rel
 	if got = m.watch(ctx, p, got, apply.Watched{Written: result.Written, Anew: anew}); got.err != nil {
 		return got
 	}
+	got.heldElsewhere = new([]v1alpha1.Hold)
 	got, _ = m.name(ctx, p, got)
 	return got
 }
@@ -160,9 +162,12 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 		}
 	case v1alpha1.DriftEnabled:
 	}
-	id := identity(p)
-	id.Held = m.heldOneByOne(p)
+	id, held := identity(p), m.elsewhere(p)
+	id.Held = held.leaves
 	drift, err := fix(ctx, p.target, id, dirty)
+	if err == nil {
+		got.heldElsewhere = ptr.To(held.holds(dirty))
+	}
 	switch {
 	case p.options.GetDriftDetection() == v1alpha1.DriftWarn:
 		got.drifted = described(drift)

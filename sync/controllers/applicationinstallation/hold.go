@@ -44,7 +44,8 @@ type holding struct {
 	atWork bool
 	// early says that by is what objects of the release name, and not the installation yet.
 	early bool
-	// objects are those of a kustomization that are held; known only if looked is set.
+	// objects are those that are held one by one, of a kustomization or, in another namespace, of a release; known only
+	// if looked is set.
 	objects []v1alpha1.Hold
 	looked  bool
 }
@@ -60,8 +61,7 @@ func (h *holding) holdObjects(result apply.Result, now time.Time) {
 	}
 }
 
-// heldObjects returns which objects of a kustomization are held, according to the last action or the
-// status.
+// heldObjects returns which objects are held one by one, according to the last action or the status.
 func (s *scope) heldObjects() []v1alpha1.Hold {
 	if s.session.holding.looked {
 		return s.session.holding.objects

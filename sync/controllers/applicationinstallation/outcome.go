@@ -48,6 +48,9 @@ type acted struct {
 	notReturned string
 	// applied is the outcome of an apply, of method kustomize; nil if there was none.
 	applied *apply.Result
+	// heldElsewhere are the objects of a release that are held one by one, in another namespace; nil if that was not
+	// looked at.
+	heldElsewhere *[]v1alpha1.Hold
 	// settle waits a moment for what was installed; nil for nothing.
 	settle func(context.Context)
 	// drifted is what was found and left as it is, corrected what was corrected: how each object
@@ -114,6 +117,10 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	s.inst.Status.History = a.attempt.recorded(s.inst.Status.History, result, s.inst.Status.Release)
 	if result.applied != nil {
 		x.holding.holdObjects(*result.applied, s.now)
+		s.showHold()
+	}
+	if result.heldElsewhere != nil {
+		x.holding.objects, x.holding.looked = *result.heldElsewhere, true
 		s.showHold()
 	}
 	if a.kind == install || a.kind == compare {

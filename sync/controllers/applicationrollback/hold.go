@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/rollback"
 	"waybill.dev/waybill/sync/data/scale"
@@ -18,6 +20,15 @@ import (
 // hold records what the rollback will change, and then marks it, so that no controller puts it back.
 func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Status.Held == nil {
+		// No snapshot begins from here on, because the phase is in the status; one that had begun is let end.
+		taking, err := s.taking(ctx)
+		if err != nil {
+			return v1alpha1.RollbackHolding, err
+		}
+		if taking != "" {
+			s.waits = fmt.Sprintf("ApplicationSnapshot %q to release the application", taking)
+			return v1alpha1.RollbackHolding, nil
+		}
 		if err := s.plan(ctx); err != nil {
 			return v1alpha1.RollbackHolding, err
 		}
@@ -25,15 +36,29 @@ func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			return v1alpha1.RollbackHolding, err
 		}
 	}
-	for _, held := range s.obj.Status.Held {
-		if err := s.marks().Put(ctx, held.ObjectReference); err != nil {
-			return v1alpha1.RollbackHolding, err
-		}
+	if err := s.putMarks(ctx); err != nil {
+		return v1alpha1.RollbackHolding, err
 	}
 	return v1alpha1.RollbackScalingDown, nil
 }
 
-// plan writes into the status what the rollback changes, and what it takes to go back.
+// taking returns the name of an ApplicationSnapshot for which the application may be at rest; empty if there is none.
+func (s *scope) taking(ctx context.Context) (string, error) {
+	all := &v1alpha1.ApplicationSnapshotList{}
+	if err := s.Live.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return "", fmt.Errorf("list ApplicationSnapshots: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.Spec.Source.ApplicationName == s.obj.Spec.ApplicationName && holds.Taking(other) {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// plan writes into the status what the rollback changes, and what it takes to go back: all of it or, after an error,
+// nothing.
 func (s *scope) plan(ctx context.Context) error {
 	app, err := s.stateful(ctx)
 	if err != nil {
@@ -47,28 +72,39 @@ func (s *scope) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status := &s.obj.Status
-	status.SourceBefore = app.Status.Source
-	status.Held, status.Left = held(now, then)
-	if status.Scaled, err = s.running(ctx, now, then); err != nil {
+	scaled, err := s.running(ctx, now, then)
+	if err != nil {
 		return err
 	}
-	status.Volumes = nil
+	volumes, err := s.planVolumes(ctx, then)
+	if err != nil {
+		return err
+	}
+	status := &s.obj.Status
+	status.SourceBefore, status.Scaled, status.Volumes = app.Status.Source, scaled, volumes
+	status.Held, status.Left = held(now, then)
+	return nil
+}
+
+// planVolumes returns the volumes that the claims of a snapshot have now.
+func (s *scope) planVolumes(ctx context.Context, then *definitions) ([]v1alpha1.RollbackVolume, error) {
+	var volumes []v1alpha1.RollbackVolume
 	for _, claim := range slices.Sorted(maps.Keys(then.content.Spec.VolumeSnapshotRefs)) {
 		v := v1alpha1.RollbackVolume{Claim: claim, Beside: s.beside(claim)}
+		var err error
 		if v.Before, err = s.volumes().Of(ctx, s.obj.Namespace, claim); err != nil {
-			return err
+			return nil, err
 		}
 		if v.Before != "" {
 			policy, err := s.volumes().Policy(ctx, v.Before)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			v.BeforePolicy = string(policy)
 		}
-		status.Volumes = append(status.Volumes, v)
+		volumes = append(volumes, v)
 	}
-	return nil
+	return volumes, nil
 }
 
 // held returns what the rollback holds: what is in the snapshot, what runs now, and what delivers the
@@ -85,7 +121,9 @@ func held(now *contents.Contents, then *definitions) (held []v1alpha1.HeldObject
 		add(refOf(o))
 	}
 	for _, name := range slices.Sorted(maps.Keys(then.content.Spec.VolumeSnapshotRefs)) {
-		add(v1alpha1.ObjectReference{Kind: claimKind.Kind, Namespace: then.claims[name].Namespace, Name: name})
+		if claim := then.claims[name]; claim != nil {
+			add(v1alpha1.ObjectReference{Kind: claimKind.Kind, Namespace: claim.Namespace, Name: name})
+		}
 	}
 	leave := func(o contents.Object) {
 		if ref := refOf(o.Unstructured); !known[ref] {
@@ -107,6 +145,54 @@ func held(now *contents.Contents, then *definitions) (held []v1alpha1.HeldObject
 		add(refOf(now.Installation))
 	}
 	return held, left
+}
+
+// holdAgain holds what has been released, because it is about to be changed once more: what was there before, what runs
+// now, and what the rollback has created.
+func (s *scope) holdAgain(ctx context.Context) error {
+	if len(s.obj.Status.Held) == 0 {
+		before, err := s.safety(ctx)
+		if err != nil {
+			return err
+		}
+		app, err := s.stateful(ctx)
+		if err != nil {
+			return fmt.Errorf("get StatefulApplication %q: %w", s.obj.Spec.ApplicationName, err)
+		}
+		now, err := s.Contents.Find(ctx, s.obj.Namespace, applicationOf(app))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("find what belongs to Application %q: %w", applicationOf(app), err)
+		}
+		if err != nil {
+			now = &contents.Contents{} // it is created again
+		}
+		s.obj.Status.Held, _ = held(now, before)
+		for _, o := range now.Objects {
+			if o.GetAnnotations()[v1alpha1.RestoredByAnnotation] == s.mark() && isApplied(o.GroupVersionKind().GroupKind()) {
+				s.addHeld(refOf(o.Unstructured))
+			}
+		}
+		if err := s.pass.Write(ctx); err != nil {
+			return err
+		}
+	}
+	return s.putMarks(ctx)
+}
+
+func (s *scope) addHeld(ref v1alpha1.ObjectReference) {
+	if !slices.ContainsFunc(s.obj.Status.Held, func(h v1alpha1.HeldObject) bool { return h.ObjectReference == ref }) {
+		s.obj.Status.Held = append(s.obj.Status.Held, v1alpha1.HeldObject{ObjectReference: ref})
+	}
+}
+
+// putMarks marks what is held.
+func (s *scope) putMarks(ctx context.Context) error {
+	for _, held := range s.obj.Status.Held {
+		if err := s.marks().Put(ctx, held.ObjectReference); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // running returns the workloads that are to be scaled to zero, with the replicas that they have.

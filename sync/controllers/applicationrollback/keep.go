@@ -19,10 +19,7 @@ import (
 // keep keeps the volumes of before, until it is decided what becomes of them.
 func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Spec.Decision == v1alpha1.RollbackUndone {
-		if err := s.checkUndo(ctx); err != nil {
-			return v1alpha1.RollbackCompleted, err
-		}
-		return v1alpha1.RollbackReverting, nil
+		return s.undo(ctx)
 	}
 	if err := s.letGo(ctx); err != nil {
 		return v1alpha1.RollbackCompleted, err
@@ -38,9 +35,32 @@ func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	return v1alpha1.RollbackCompleted, nil
 }
 
+// undo begins to revert a rollback that is completed.
+func (s *scope) undo(ctx context.Context) (v1alpha1.RollbackPhase, error) {
+	if err := s.checkUndo(ctx); err != nil {
+		return v1alpha1.RollbackCompleted, err
+	}
+	taking, err := s.taking(ctx)
+	if err != nil {
+		return v1alpha1.RollbackCompleted, err
+	}
+	if taking != "" {
+		return v1alpha1.RollbackCompleted, waitFor("waiting for ApplicationSnapshot %q to release the application", taking)
+	}
+	if !s.holds() {
+		if err := s.holdAgain(ctx); err != nil {
+			return v1alpha1.RollbackCompleted, err
+		}
+	}
+	return v1alpha1.RollbackReverting, nil
+}
+
+// holds reports whether what a rollback holds stays held when it is completed.
+func (s *scope) holds() bool { return ptr.Deref(s.obj.Spec.Hold, true) }
+
 // letGo releases what is held, if the spec says so.
 func (s *scope) letGo(ctx context.Context) error {
-	if ptr.Deref(s.obj.Spec.Hold, true) || len(s.obj.Status.Held) == 0 {
+	if s.holds() || len(s.obj.Status.Held) == 0 {
 		return nil
 	}
 	return s.release(ctx)

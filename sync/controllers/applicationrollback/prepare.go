@@ -173,7 +173,11 @@ func (s *scope) checkClaim(ctx context.Context, name string) error {
 		return refused("PersistentVolumeClaim %q is being deleted", name)
 	case isResizing(claim):
 		s.watches = true
-		return waitFor("waiting for PersistentVolumeClaim %q to be resized", name)
+		message := "waiting for PersistentVolumeClaim %q to be resized"
+		if has(claim, corev1.PersistentVolumeClaimFileSystemResizePending) {
+			message += ": its file system is made larger when a Pod uses it"
+		}
+		return waitFor(message, name)
 	}
 	return nil
 }
@@ -184,9 +188,13 @@ func isResizing(claim *corev1.PersistentVolumeClaim) bool {
 		return false
 	}
 	wanted, is := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
-	return wanted.Cmp(is) > 0 || slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
-		return c.Status == corev1.ConditionTrue &&
-			(c.Type == corev1.PersistentVolumeClaimResizing || c.Type == corev1.PersistentVolumeClaimFileSystemResizePending)
+	return wanted.Cmp(is) > 0 || has(claim, corev1.PersistentVolumeClaimResizing) || has(claim, corev1.PersistentVolumeClaimFileSystemResizePending)
+}
+
+// has reports whether a condition of a claim is true.
+func has(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimConditionType) bool {
+	return slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == condition && c.Status == corev1.ConditionTrue
 	})
 }
 

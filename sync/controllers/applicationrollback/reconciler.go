@@ -79,7 +79,7 @@ const (
 // limits say how long a phase may take; others take as long as they take.
 var limits = map[v1alpha1.RollbackPhase]time.Duration{
 	v1alpha1.RollbackSaving:      2 * time.Hour,
-	v1alpha1.RollbackHolding:     5 * time.Minute,
+	v1alpha1.RollbackHolding:     30 * time.Minute, // it waits for hooks and drivers
 	v1alpha1.RollbackScalingDown: 10 * time.Minute,
 	v1alpha1.RollbackRestoring:   time.Hour,
 	v1alpha1.RollbackSwapping:    10 * time.Minute,

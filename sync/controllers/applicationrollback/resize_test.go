@@ -1,12 +1,18 @@
 package applicationrollback_test
 
 import (
+	"context"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -23,14 +29,14 @@ func (w *world) enlarge(claim, size string) {
 	})
 }
 
-// resized does what a resizer and a kubelet do, and leaves the claim with these conditions.
-func (w *world) resized(claim, size string, conditions ...corev1.PersistentVolumeClaimConditionType) {
+// resized does what a resizer and a kubelet do, and leaves the claim with what it has of conditions.
+func (w *world) resized(claim, size string, has ...corev1.PersistentVolumeClaimConditionType) {
 	w.T.Helper()
 	c := w.claim(claim)
 	before := c.DeepCopy()
 	c.Status.Capacity[corev1.ResourceStorage] = resource.MustParse(size)
 	c.Status.Conditions = nil
-	for _, kind := range conditions {
+	for _, kind := range has {
 		c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: kind, Status: corev1.ConditionTrue})
 	}
 	require.NoError(w.T, w.Client.Status().Patch(w.T.Context(), c, client.MergeFrom(before)))
@@ -65,7 +71,10 @@ func TestRollback_waitsForAResize(t *testing.T) {
 		w.resized("data-db-0", "4Mi", condition)
 		r = hub.Reconcile(w.World, r)
 		assert.Equal(t, v1alpha1.RollbackPending, r.Status.Phase, reason)
-		assert.Contains(t, r.Status.Conditions[0].Message, waits, reason)
+		said := conditions.GetMessage(r, v1alpha1.ReadyCondition)
+		assert.Contains(t, said, waits, reason)
+		usedFirst := strings.Contains(said, "its file system is made larger when a Pod uses it")
+		assert.Equal(t, condition == corev1.PersistentVolumeClaimFileSystemResizePending, usedFirst, reason)
 	}
 	assert.Empty(t, r.Status.SafetySnapshot)
 	w.requireState(after)
@@ -99,4 +108,53 @@ func TestRollback_overrulesAResizeInTheMiddle(t *testing.T) {
 	w.decide(r, v1alpha1.RollbackUndone)
 	w.awaitPhase(r, v1alpha1.RollbackReverted)
 	w.requireState(after)
+}
+
+// creating is a client that calls before at each ApplicationSnapshot that it creates.
+type creating struct {
+	some
+
+	before func()
+}
+
+func (c *creating) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if _, is := obj.(*v1alpha1.ApplicationSnapshot); is {
+		c.before()
+	}
+	return c.some.Create(ctx, obj, opts...)
+}
+
+// C22, C64: a resize that began too late for the rollback to wait for it is asked for again when the state before is put
+// back: the volume is too small as yet for a claim that is created with that size. The volume of the snapshot is as large
+// as its own claim asks for, which is less.
+func TestRollback_asksAgainForAResize(t *testing.T) {
+	t.Parallel()
+	w := newIdleWorld(t)
+	aparts.Store(w.Namespace, true)
+	var once sync.Once
+	w.start(nil, func(c client.Client) client.Client {
+		return &creating{some{c, func(ns string) bool { return ns == w.Namespace }}, func() {
+			once.Do(func() {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "data-db-0"}}
+				size := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"4Mi"}}}}`))
+				assert.NoError(t, w.Client.Patch(t.Context(), claim, size))
+			})
+		}}
+	})
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	size, old := w.asks("data-db-0"), w.claim("data-db-0").Spec.VolumeName
+	w.snapshot("one")
+	w.write(after)
+	r := w.rollback("back", "one")
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackCompleted)
+	w.requireState(before)
+	assert.Equal(t, size, w.asks("data-db-0"))
+
+	w.decide(r, v1alpha1.RollbackUndone)
+	w.awaitPhase(r, v1alpha1.RollbackReverted)
+	w.requireState(after)
+	assert.Equal(t, old, w.claim("data-db-0").Spec.VolumeName)
+	assert.Equal(t, "4Mi", w.asks("data-db-0"))
 }

@@ -123,6 +123,56 @@ func TestRollback_isConfirmed(t *testing.T) {
 	w.requireState(before)
 }
 
+// C64, C65: a rollback whose objects were released is undone all the same: they are held again while it is, and what it
+// has created is removed.
+func TestRollback_isUndoneAfterItWasReleased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write(after)
+	old := w.claim("data-db-0").Spec.VolumeName
+	settings := w.settings()
+	require.NoError(t, w.Client.Delete(t.Context(), settings))
+	r := w.rollback("back", "one")
+	r.Spec.Hold = new(bool)
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackCompleted)
+	w.requireState(before)
+	require.Empty(t, r.Status.Held)
+
+	release := w.holdPods()
+	w.decide(r, v1alpha1.RollbackUndone)
+	w.awaitPhase(r, v1alpha1.RollbackReverting)
+	set := &appsv1.StatefulSet{}
+	require.True(t, w.Eventually(func() bool { return w.Exists(set, "db") && *set.Spec.Replicas == 0 }))
+	by, held := hold.By(set)
+	assert.True(t, held)
+	assert.Equal(t, client.ObjectKeyFromObject(r), by)
+	release()
+	w.awaitPhase(r, v1alpha1.RollbackReverted)
+	assert.Equal(t, after, w.sh("cat data/file"))
+	assert.Equal(t, old, w.claim("data-db-0").Spec.VolumeName)
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, settings.Name), "it was not there before")
+	require.True(t, w.Exists(set, "db"))
+	_, held = hold.By(set)
+	assert.False(t, held)
+}
+
+// holdPods keeps the application's Pod from ending until release is called.
+func (w *world) holdPods() (release func()) {
+	w.T.Helper()
+	const finalizer = "example.com/test"
+	pod := &corev1.Pod{}
+	require.True(w.T, w.Exists(pod, "db-0"))
+	hub.Change(w.World, pod, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, finalizer) })
+	return func() {
+		w.T.Helper()
+		hub.Change(w.World, pod, func(p *corev1.Pod) { p.Finalizers = nil })
+	}
+}
+
 // S80: a field that cannot be changed is no obstacle, and neither is a StatefulSet that was scaled since:
 // claims that the snapshot does not have stay.
 func TestRollback_replacesWhatCannotBeChanged(t *testing.T) {

@@ -72,6 +72,12 @@ func canRevert(phase v1alpha1.RollbackPhase) bool {
 	return false
 }
 
+// mayHaveChanged reports whether the rollback may have changed the application by now: it holds nothing before what it
+// will change is in the status.
+func (s *scope) mayHaveChanged() bool {
+	return canRevert(s.obj.Status.Phase) && (s.obj.Status.Phase != v1alpha1.RollbackHolding || s.obj.Status.Held != nil)
+}
+
 // advance does one phase after the other, until one has to wait.
 func (r *Reconciler) advance(ctx context.Context, s *scope) (kernel.Outcome, error) {
 	for {
@@ -103,7 +109,7 @@ func (r *Reconciler) do(ctx context.Context, s *scope, phase v1alpha1.RollbackPh
 	if s.obj.DeletionTimestamp.IsZero() {
 		return steps[phase](ctx, s)
 	}
-	if canRevert(phase) {
+	if s.mayHaveChanged() {
 		s.fail(v1alpha1.RollbackDeletedReason, "the ApplicationRollback was deleted")
 		return v1alpha1.RollbackReverting, nil
 	}
@@ -167,13 +173,13 @@ func (s *scope) judge(phase v1alpha1.RollbackPhase, err error) (v1alpha1.Rollbac
 		reason, message = v1alpha1.RollbackTimeoutReason, fmt.Sprintf("not done within %s: waited for %s", s.limit(phase), s.waits)
 	}
 	switch {
-	case canRevert(phase):
+	case s.mayHaveChanged():
 		s.fail(reason, fmt.Sprintf("%s: %s", phase, message))
 		return v1alpha1.RollbackReverting, nil
 	case phase == v1alpha1.RollbackReverting:
 		s.fail(v1alpha1.RollbackFailedReason, s.whatIsWhere(message))
 		return v1alpha1.RollbackFailed, nil
-	case phase == v1alpha1.RollbackPending, phase == v1alpha1.RollbackSaving:
+	case phase == v1alpha1.RollbackPending, phase == v1alpha1.RollbackSaving, phase == v1alpha1.RollbackHolding:
 		s.fail(reason, message)
 		return v1alpha1.RollbackFailed, nil
 	}

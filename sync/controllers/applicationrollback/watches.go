@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -60,8 +61,14 @@ func (r *Reconciler) waiting(ctx context.Context, obj client.Object) []reconcile
 func (r *Reconciler) unfinished(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.those(ctx, obj.GetNamespace(), func(other *v1alpha1.ApplicationRollback) bool {
 		phase := other.Status.Phase
-		return phase == v1alpha1.RollbackPending || phase == v1alpha1.RollbackSaving || isUnderWay(phase)
+		return phase == v1alpha1.RollbackPending || phase == v1alpha1.RollbackSaving || isUnderWay(phase) ||
+			phase == v1alpha1.RollbackCompleted && other.Spec.Decision == v1alpha1.RollbackUndone && !isRefused(other)
 	})
+}
+
+// isRefused reports whether a rollback cannot be undone: that does not change with the objects of its namespace.
+func isRefused(b *v1alpha1.ApplicationRollback) bool {
+	return conditions.GetReason(b, v1alpha1.ReadyCondition) == v1alpha1.UndoRefusedReason
 }
 
 func (r *Reconciler) those(ctx context.Context, namespace string, wanted func(*v1alpha1.ApplicationRollback) bool) []reconcile.Request {

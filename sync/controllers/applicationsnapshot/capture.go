@@ -13,10 +13,15 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/snapshot/contents"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/deliver/hold"
 )
 
 // capture stores the definitions of everything that belongs to the application.
 func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	// What waits here for another snapshot makes way for a rollback that waits for both.
+	if yields, err := s.yieldsTo(ctx, s.r.Client); yields || err != nil {
+		return v1alpha1.SnapshotPending, err
+	}
 	free, err := s.enter(ctx)
 	if err != nil {
 		return "", err
@@ -31,15 +36,6 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		s.session.contents = nil
 		return "", nil
 	}
-	rollback, err := s.rollback(ctx)
-	if err != nil {
-		return "", err
-	}
-	if rollback != "" { // the application has other volumes afterwards
-		s.session.contents = nil
-		conditions.Delete(s.obj, v1alpha1.PreHookExecutionCompletedCondition)
-		return v1alpha1.SnapshotPending, nil
-	}
 	found, err := s.contents(ctx)
 	if err != nil {
 		return "", err
@@ -47,6 +43,10 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	objects := definitions(found)
 	if err := s.commit(ctx); err != nil {
 		return "", err
+	}
+	// Only now: a rollback either sees that the snapshot begins, or is seen here.
+	if yields, err := s.yieldsTo(ctx, s.r.Direct); yields || err != nil {
+		return v1alpha1.SnapshotPending, err
 	}
 	handle, err := s.r.Store.Save(ctx, s.obj.UID, s.obj.Status.Plan.Metadata, objects)
 	if err != nil {
@@ -60,6 +60,19 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	return v1alpha1.SnapshotQuiescing, nil
+}
+
+// yieldsTo reports whether a rollback of the application is under way: the snapshot begins again when that has ended,
+// since the application has other volumes then.
+func (s *scope) yieldsTo(ctx context.Context, reader client.Reader) (bool, error) {
+	rollback, err := s.rollback(ctx, reader, hold.UnderWay)
+	if err != nil || rollback == "" {
+		return false, err
+	}
+	s.leave()
+	s.session.contents = nil
+	conditions.Delete(s.obj, v1alpha1.PreHookExecutionCompletedCondition)
+	return true, nil
 }
 
 // hasTurn reports whether it is the turn of the snapshot. What belongs to its application is not looked up before,

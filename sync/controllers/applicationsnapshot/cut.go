@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/scale"
 	"waybill.dev/waybill/sync/data/snapshot/volumes"
+	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/excerpt"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
@@ -165,7 +166,7 @@ func (s *scope) checkRest(ctx context.Context) error {
 			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, must stop managing them; or use hooks", w.Kind, w.Name, replicas)
 		}
 	}
-	rollback, err := s.rollback(ctx)
+	rollback, err := s.rollback(ctx, s.r.Direct, hold.Changes)
 	if err != nil {
 		return err
 	}
@@ -230,7 +231,7 @@ func cutAt(states []volumes.State) *metav1.Time {
 // wait waits until volumes can be made from all snapshots.
 func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	s.leave() // if it was not known that what release wrote has arrived
-	now, _, err := s.look(ctx)
+	now, states, err := s.look(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -244,11 +245,24 @@ func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		s.message = fmt.Sprintf("%d of %d VolumeSnapshots are ready to use", ready, len(now))
 		return "", nil
 	}
+	if err := s.checkCut(ctx, now, states); err != nil {
+		return "", err
+	}
 	ready, size := usable(now)
 	s.obj.Status.Volumes = now
 	s.obj.Status.Size = resource.NewQuantity(size, resource.BinarySI).String()
 	s.completed(v1alpha1.VolumeSnapshotCompletedCondition, "%d VolumeSnapshots are ready to use", ready)
 	return v1alpha1.SnapshotBinding, nil
+}
+
+// checkCut fails if a volume was cut again since the application was released, which it may have been then.
+func (s *scope) checkCut(ctx context.Context, now []v1alpha1.SnapshotVolume, states []volumes.State) error {
+	again, err := s.r.volumes.CutAgain(ctx, now, states)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	return kernel.Stalled(v1alpha1.NotQuiescedReason, "the VolumeSnapshotContents of PersistentVolumeClaims %s were deleted after their volumes were cut, so that these are cut again when the application is not quiesced: create another ApplicationSnapshot",
+		excerpt.Names(again, mostNames))
 }
 
 // usable returns how many volumes are ready to use, and the size of all that is known of.

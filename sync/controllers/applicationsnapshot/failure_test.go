@@ -2,6 +2,7 @@ package applicationsnapshot_test
 
 import (
 	"testing"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/stretchr/testify/assert"
@@ -29,7 +30,7 @@ func lessShortly(s *v1alpha1.ApplicationSnapshot) {
 // S42, S48, S50, S94, S95: whatever fails once the application may be quiesced, it is released, and nothing
 // is left of the snapshot.
 func TestSnapshot_releasesWhateverFails(t *testing.T) {
-	var otherIsReady func() // of the one case that sets it
+	var otherIsReady, isReady func() // each of the one case that sets it
 	for name, test := range map[string]struct {
 		reason, message string
 		log             string // on the application's volume afterwards
@@ -177,6 +178,19 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 				require.NoError(w.T, w.direct.Delete(w.T.Context(), gone))
 			},
 		},
+		"what was cut is lost, and cut again when the application is not at rest any more": {
+			reason: v1alpha1.NotQuiescedReason, message: "the VolumeSnapshotContents of PersistentVolumeClaims data-db-0 were deleted after their volumes were cut",
+			log: "lock unlock",
+			before: func(w *world) {
+				isReady = w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, NotReady: true})
+				w.T.Cleanup(isReady)
+			},
+			during: func(w *world, s *v1alpha1.ApplicationSnapshot) {
+				w.awaitPhase(s, v1alpha1.SnapshotWaiting)
+				w.cutAgain(s.Status.Volumes[0].VolumeSnapshot)
+				isReady()
+			},
+		},
 		"its container restarts in between": {
 			reason: v1alpha1.NotQuiescedReason, message: `container "main" of Pod "db-0" has restarted after pre-hook "lock" ran in it`,
 			log: "lock unlock",
@@ -285,6 +299,28 @@ func (w *world) lose(name string) {
 	unprotected := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	require.NoError(w.T, client.IgnoreNotFound(w.direct.Patch(w.T.Context(), content, unprotected)))
 	w.awaitSnapshot(name, func(s *snapshotv1.VolumeSnapshotStatus) bool { return s.Error != nil && !*s.ReadyToUse })
+}
+
+// cutAgain has the driver lose what a VolumeSnapshot is bound to, and returns when it has taken another snapshot.
+func (w *world) cutAgain(name string) {
+	w.T.Helper()
+	var cut metav1.Time
+	bound := w.awaitSnapshot(name, func(s *snapshotv1.VolumeSnapshotStatus) bool {
+		if s.CreationTime != nil {
+			cut = *s.CreationTime
+		}
+		return s.CreationTime != nil
+	})
+	require.True(w.T, w.Eventually(func() bool { return time.Now().Truncate(time.Second).After(cut.Time) })) // which is cut to the second
+	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: bound}}
+	deleted := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"snapshot.storage.kubernetes.io/volumesnapshot-being-deleted":"yes"}}}`))
+	require.NoError(w.T, w.direct.Patch(w.T.Context(), content, deleted))
+	lost := content.UID
+	require.NoError(w.T, w.direct.Delete(w.T.Context(), content))
+	require.True(w.T, w.Eventually(func() bool {
+		err := w.direct.Get(w.T.Context(), client.ObjectKeyFromObject(content), content)
+		return err == nil && content.UID != lost && content.Status != nil && content.Status.CreationTime != nil
+	}), "not cut again: %+v", content)
 }
 
 // hurry has the time be over in which the VolumeSnapshots of a snapshot have to be ready.

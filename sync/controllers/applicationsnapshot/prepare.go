@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/deliver/hold"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 
@@ -62,7 +63,7 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if !s.hasTurn() {
 		return "", nil
 	}
-	rollback, err := s.rollback(ctx)
+	rollback, err := s.rollback(ctx, s.r.Direct, hold.UnderWay)
 	if err != nil {
 		return "", err
 	}

@@ -1,12 +1,15 @@
 package applicationsnapshot_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -46,26 +49,63 @@ func TestSnapshot_waitsForARollback(t *testing.T) {
 	}
 }
 
-// S87, C63: a rollback that begins while a snapshot is being taken fails that one, and those that wait for it wait on.
-func TestSnapshot_waitsForARollbackThatBegins(t *testing.T) {
+// S87, C63: a rollback that begins while a snapshot is being taken waits for that one, and those that wait for it make way
+// for the rollback. One that did not wait fails it.
+func TestSnapshot_isTakenBeforeARollbackThatBegins(t *testing.T) {
+	for name, at := range map[string]v1alpha1.RollbackPhase{"and waits": v1alpha1.RollbackHolding, "and does not": v1alpha1.RollbackScalingDown} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.application("data")
+			w.action("lock", "echo lock >>data/log; while ! test -e data/go; do sleep 0.1; done", "")
+			first := w.take()
+			w.awaitPhase(first, v1alpha1.SnapshotQuiescing)
+			second := w.snapshot("second")
+			w.awaitMessage(second, "waiting for another ApplicationSnapshot of the application to release it")
+			b := w.rollback(at)
+			w.awaitMessage(second, `waiting for ApplicationRollback "back" of the application to end`)
+			assert.Equal(t, v1alpha1.SnapshotPending, second.Status.Phase)
+			w.sh("db-0", "touch data/go")
+			if at == v1alpha1.RollbackHolding {
+				hub.AwaitReady(w.World, first)
+				assert.Equal(t, v1alpha1.ConsistencyApplication, first.Status.Consistency)
+			} else {
+				failure := w.awaitFailed(first)
+				assert.Equal(t, v1alpha1.NotQuiescedReason, failure.Reason)
+				assert.Contains(t, failure.Message, `ApplicationRollback "back" began before the volumes were cut`)
+			}
+			completed(w, b)
+			hub.AwaitReady(w.World, second)
+			assert.Equal(t, v1alpha1.ConsistencyApplication, second.Status.Consistency)
+			assert.Equal(t, "lock unlock lock unlock", w.sh("db-0", "cat data/log"))
+		})
+	}
+}
+
+// S87, C63: a rollback that begins at the very moment at which a snapshot does, so that it may not have seen that one, is
+// seen by it.
+func TestSnapshot_seesARollbackThatBeginsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.application("data")
-	w.action("lock", "echo lock >>data/log; while ! test -e data/go; do sleep 0.1; done", "")
-	first := w.take()
-	w.awaitPhase(first, v1alpha1.SnapshotQuiescing)
-	second := w.snapshot("second")
-	w.awaitMessage(second, "waiting for another ApplicationSnapshot of the application to release it")
-	b := w.rollback(v1alpha1.RollbackHolding)
-	w.sh("db-0", "touch data/go")
-	failure := w.awaitFailed(first)
-	assert.Equal(t, v1alpha1.NotQuiescedReason, failure.Reason)
-	assert.Contains(t, failure.Message, `ApplicationRollback "back" began before the volumes were cut`)
-	w.awaitMessage(second, `waiting for ApplicationRollback "back" of the application to end`)
+	b := w.rollback(v1alpha1.RollbackSaving)
+	var once sync.Once
+	w.handle(func(ctx context.Context, made write) error {
+		if made.phase == v1alpha1.SnapshotCapturing {
+			once.Do(func() {
+				change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Holding"}}`))
+				assert.NoError(t, w.Client.Status().Patch(ctx, b.DeepCopy(), change))
+			})
+		}
+		return made.carryOut()
+	})
+	s := w.take()
+	w.awaitMessage(s, `waiting for ApplicationRollback "back" of the application to end`)
+	assert.Equal(t, v1alpha1.SnapshotPending, s.Status.Phase)
+	assert.Zero(t, w.hooks())
 	completed(w, b)
-	hub.AwaitReady(w.World, second)
-	assert.Equal(t, v1alpha1.ConsistencyApplication, second.Status.Consistency)
-	assert.Equal(t, "lock unlock lock unlock", w.sh("db-0", "cat data/log"))
+	hub.AwaitReady(w.World, s)
+	assert.Equal(t, v1alpha1.ConsistencyApplication, s.Status.Consistency)
 }
 
 // rollback creates an ApplicationRollback of the application that is at a phase. No controller acts on it.

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/deliver/hold"
 )
 
 // user returns what uses a content now, for messages; empty if nothing does.
@@ -35,16 +34,15 @@ func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnap
 	return "", nil
 }
 
-// rollback returns the name of an ApplicationRollback that is changing the application; empty if none is. It waits for
-// no snapshot any more: that of the state before is ready. The API server is asked, because the cache may not know yet
-// that one has begun; when it has ended, the snapshot is reconciled.
-func (s *scope) rollback(ctx context.Context) (string, error) {
+// rollback returns the name of an ApplicationRollback of the application that is one of those; empty if there is none.
+// When it has ended, the snapshot is reconciled.
+func (s *scope) rollback(ctx context.Context, reader client.Reader, those func(*v1alpha1.ApplicationRollback) bool) (string, error) {
 	all := &v1alpha1.ApplicationRollbackList{}
-	if err := s.r.Direct.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+	if err := reader.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
 		return "", fmt.Errorf("list ApplicationRollbacks: %w", err)
 	}
 	for i := range all.Items {
-		if b := &all.Items[i]; b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName && hold.UnderWay(b) {
+		if b := &all.Items[i]; b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName && those(b) {
 			return b.Name, nil
 		}
 	}

@@ -189,7 +189,7 @@ func (w *work) complete(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outc
 	if len(waiting) > 0 {
 		outcome := volumesMissing(waiting)
 		outcome.Message += w.installing(ctx)
-		return v1alpha1.RestoreObjects, outcome, nil
+		return v1alpha1.RestoreObjects, outcome, w.consume(ctx, waiting)
 	}
 	if err := w.removeStatics(ctx, w.obj); err != nil {
 		return "", kernel.Outcome{}, err

@@ -190,3 +190,20 @@ func TestUnused(t *testing.T) {
 	assert.Equal(t, []string{"data-db", "data-db-00", "data-web-0", "other"},
 		restore.Unused([]string{"own", "data-db-0", "data-db-12", "data-db", "data-db-00", "data-web-0", "logs", "dumps", "other"}, objects))
 }
+
+// S18: no Pod uses for now what a CronJob uses, a workload without replicas, or one with fewer.
+func TestIdle_ofWorkloadsWithoutPods(t *testing.T) {
+	workload := func(kind, name, replicas string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: apps/v1, kind: `+kind+`, metadata: {name: `+name+`}, spec: {`+replicas+`template: {spec: {volumes: [
+			{name: own, persistentVolumeClaim: {claimName: `+name+`-own}}, {name: more, persistentVolumeClaim: {claimName: shared}}]}},
+			volumeClaimTemplates: [{metadata: {name: data}}]}}`)
+	}
+	objects := []*unstructured.Unstructured{
+		workload("StatefulSet", "one", ""), workload("StatefulSet", "late", "replicas: 2, ordinals: {start: 3}, "),
+		workload("StatefulSet", "none", "replicas: 0, "), workload("Deployment", "down", "replicas: 0, "),
+		object(t, `{apiVersion: batch/v1, kind: CronJob, metadata: {name: dump}, spec: {jobTemplate: {spec: {template: {spec: {volumes: [{name: dumps, persistentVolumeClaim: {claimName: dumps}}]}}}}}}`),
+	}
+	idle := []string{"data-one-1", "data-late-2", "data-late-5", "data-none-0", "none-own", "down-own", "dumps", "other"}
+	used := []string{"data-one-0", "one-own", "shared", "data-late-3", "data-late-4", "late-own"}
+	assert.ElementsMatch(t, idle, restore.Idle(slices.Concat(idle, used), objects))
+}

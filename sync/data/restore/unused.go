@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,51 @@ func Unused(claims []string, objects []*unstructured.Unstructured) []string {
 	})
 }
 
+// Idle returns those of the claims, all of one namespace, that no Pod is going to use for now: none of the objects uses
+// them, or only a workload that has no replicas, or not as many, or a CronJob.
+func Idle(claims []string, objects []*unstructured.Unstructured) []string {
+	running := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return replicas(o) == 0 || o.GroupVersionKind().GroupKind() == cronJobKind
+	})
+	unused := Unused(claims, running)
+	return slices.DeleteFunc(slices.Clone(claims), func(claim string) bool {
+		return !slices.Contains(unused, claim) && !slices.ContainsFunc(running, func(o *unstructured.Unstructured) bool { return isBeyond(claim, o) })
+	})
+}
+
+// isBeyond reports whether a claim is one of a StatefulSet that has fewer replicas.
+func isBeyond(claim string, o *unstructured.Unstructured) bool {
+	if o.GroupVersionKind().GroupKind() != statefulSetKind {
+		return false
+	}
+	start := number(o, 0, "spec", "ordinals", "start")
+	for _, template := range claimTemplates(o) {
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		ordinal, ok := strings.CutPrefix(claim, name+"-"+o.GetName()+"-")
+		if n, err := strconv.ParseInt(ordinal, 10, 32); ok && isOrdinal(ordinal) && err == nil && (n < start || n >= start+replicas(o)) {
+			return true
+		}
+	}
+	return false
+}
+
+// replicas returns how many Pods a workload is to have, as far as it says.
+func replicas(o *unstructured.Unstructured) int64 { return number(o, 1, "spec", "replicas") }
+
+// number returns the number in a field, which rules may have written.
+func number(o *unstructured.Unstructured, otherwise int64, path ...string) int64 {
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+	switch n := value.(type) {
+	case int64:
+		return n
+	case int:
+		return int64(n)
+	case float64:
+		return int64(n)
+	}
+	return otherwise
+}
+
 // DescribeUnused says what to do about claims that nothing uses of what is to be installed.
 func DescribeUnused(claims []string) string {
 	return fmt.Sprintf("it would not use %s, restored for it, but empty ones beside: restore it under the name that it had, in another namespace, or have rules of type Name "+
@@ -57,6 +103,8 @@ func prefixed(prefix string, names []string) []string {
 	}
 	return texts
 }
+
+var cronJobKind = schema.GroupKind{Group: "batch", Kind: "CronJob"}
 
 // workloads are the kinds that have volumes of their own, or of their Pods.
 var workloads = []schema.GroupKind{

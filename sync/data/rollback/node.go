@@ -20,9 +20,10 @@ import (
 // selectedNode is how the scheduler tells a provisioner where a volume is needed.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// choose has the volume of a claim provisioned that waits for its first consumer: what the scheduler
-// would do for a Pod. No Pod is needed for that, and none could be scheduled that is allowed everywhere.
-func (v *Volumes) choose(ctx context.Context, claim *corev1.PersistentVolumeClaim, node func(context.Context) (string, error)) error {
+// Choose has the volume of a claim provisioned that waits for its first consumer: what the scheduler
+// would do for a Pod. No Pod is needed for that, and none could be scheduled that is allowed everywhere. Other claims, and
+// those for which a Node was selected, stay as they are.
+func (v *Volumes) Choose(ctx context.Context, claim *corev1.PersistentVolumeClaim, node func(context.Context) (string, error)) error {
 	if claim.Annotations[selectedNode] != "" || ptr.Deref(claim.Spec.StorageClassName, "") == "" {
 		return nil
 	}

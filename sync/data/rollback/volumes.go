@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,7 +109,7 @@ func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeCl
 	if found.Status.Phase == corev1.ClaimBound {
 		return v.proved(ctx, found)
 	}
-	if err := v.choose(ctx, found, node); err != nil {
+	if err := v.Choose(ctx, found, node); err != nil {
 		return "", "", err
 	}
 	return "", fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
@@ -129,7 +130,8 @@ func (v *Volumes) proved(ctx context.Context, claim *corev1.PersistentVolumeClai
 
 // Swap binds the claim to a volume, whatever claim had that name before, and whatever claim the volume
 // was bound to. It returns what it waits for; empty once the claim is bound. Both volumes, those in keep
-// and the one to be used, are retained.
+// and the one to be used, are retained. A volume that is smaller than the claim wants is to be made larger then: what was
+// asked of it before, and not done yet, is asked again.
 func (v *Volumes) Swap(ctx context.Context, want *corev1.PersistentVolumeClaim, volume string, keep ...string) (waits string, err error) {
 	key := client.ObjectKeyFromObject(want)
 	now, err := v.claim(ctx, key)
@@ -138,7 +140,7 @@ func (v *Volumes) Swap(ctx context.Context, want *corev1.PersistentVolumeClaim, 
 	}
 	if now != nil && now.Spec.VolumeName == volume && now.DeletionTimestamp == nil {
 		if now.Status.Phase == corev1.ClaimBound {
-			return "", nil
+			return "", v.enlarge(ctx, now, want.Spec.Resources.Requests[corev1.ResourceStorage])
 		}
 		return fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
 	}
@@ -198,6 +200,20 @@ func (v *Volumes) reserve(ctx context.Context, pv *corev1.PersistentVolume, key 
 		return "", fmt.Errorf("reserve PersistentVolume %q for PersistentVolumeClaim %q: %w", pv.Name, key.Name, err)
 	}
 	return "", nil
+}
+
+// enlarge has a claim that is bound ask for a size, if that is more than it asks for. One that may not, because its
+// class does not allow it any more or because of a quota, stays as it is.
+func (v *Volumes) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClaim, size resource.Quantity) error {
+	if asked := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(asked) <= 0 {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, size.String())
+	err := v.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("have PersistentVolumeClaim %q ask for %s again: %w", claim.Name, size.String(), err)
+	}
+	return nil
 }
 
 // remove deletes a claim, and says that it waits until the claim is gone.

@@ -58,6 +58,23 @@ func Holds(r *v1alpha1.ApplicationRollback, ref v1alpha1.ObjectReference) *v1alp
 	return &r.Status.Held[i]
 }
 
+// Taking reports whether the application of a snapshot may be at rest for it, or is about to be: it is in the status of
+// a snapshot that it begins before it looks whether a rollback is under way, and the other way round.
+func Taking(s *v1alpha1.ApplicationSnapshot) bool {
+	switch s.Status.Phase {
+	case v1alpha1.SnapshotCapturing, v1alpha1.SnapshotQuiescing, v1alpha1.SnapshotCutting, v1alpha1.SnapshotReleasing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Changes reports whether a rollback may have changed its application, or be about to: while it waits for snapshots, it
+// has not.
+func Changes(r *v1alpha1.ApplicationRollback) bool {
+	return UnderWay(r) && (r.Status.Phase != v1alpha1.RollbackHolding || len(r.Status.Held) > 0)
+}
+
 // UnderWay reports whether a rollback is at work on what it holds: then nothing that is wanted
 // elsewhere is worth interrupting it.
 func UnderWay(r *v1alpha1.ApplicationRollback) bool {

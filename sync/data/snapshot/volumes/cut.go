@@ -30,6 +30,8 @@ type State struct {
 	CutAt *metav1.Time
 	// Ready is true if volumes can be made of it.
 	Ready bool
+	// Content is the name of the VolumeSnapshotContent of one that is ready.
+	Content string
 	// Size of such a volume in bytes, if known.
 	Size int64
 	// Error is what the driver, or snapshot-controller, failed at last. They try again.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +71,10 @@ func stateOf(s *snapshotv1.VolumeSnapshot) State {
 		return state
 	}
 	state.CutAt = s.Status.CreationTime
-	state.Ready = ptr.Deref(s.Status.ReadyToUse, false) && ptr.Deref(s.Status.BoundVolumeSnapshotContentName, "") != ""
+	content := ptr.Deref(s.Status.BoundVolumeSnapshotContentName, "")
+	if state.Ready = ptr.Deref(s.Status.ReadyToUse, false) && content != ""; state.Ready {
+		state.Content = content
+	}
 	if s.Status.RestoreSize != nil {
 		state.Size = s.Status.RestoreSize.Value()
 	}
@@ -137,6 +143,49 @@ func (v *Volumes) adopt(ctx context.Context, o Owner, group string, found member
 		found[key] = &sight{NamespacedName: key, State: stateOf(s), claim: ptr.Deref(s.Spec.Source.PersistentVolumeClaimName, ""), group: group}
 	}
 	return nil
+}
+
+// CutAgain returns the claims of VolumeSnapshots that are ready, of which the driver has taken another snapshot since they
+// were cut: it does that if the VolumeSnapshotContent is lost, and the VolumeSnapshot does not show it, because it keeps
+// the time of the first one. What is lost and not replaced yet counts, too.
+func (v *Volumes) CutAgain(ctx context.Context, volumes []v1alpha1.SnapshotVolume, states []State) ([]string, error) {
+	again := make([]bool, len(volumes))
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(parallel)
+	for i, state := range states {
+		if volumes[i].VolumeGroupSnapshot != "" {
+			continue // what was taken of a group is never taken on its own
+		}
+		all.Go(func() (err error) {
+			again[i], err = v.cutAgain(ctx, state)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	var claims []string
+	for i, volume := range volumes {
+		if again[i] {
+			claims = append(claims, volume.Claim)
+		}
+	}
+	return claims, nil
+}
+
+func (v *Volumes) cutAgain(ctx context.Context, state State) (bool, error) {
+	content := &snapshotv1.VolumeSnapshotContent{}
+	err := v.Client.Get(ctx, client.ObjectKey{Name: state.Content}, content)
+	switch {
+	case gone(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("get VolumeSnapshotContent %q: %w", state.Content, err)
+	case content.Status == nil || content.Status.CreationTime == nil:
+		return true, nil
+	}
+	at := metav1.NewTime(time.Unix(0, *content.Status.CreationTime)).Rfc3339Copy() // as the VolumeSnapshot has it
+	return !at.Equal(state.CutAt), nil
 }
 
 // Gone reports whether a VolumeSnapshot does not exist, or is being deleted: a watch may be behind.
