@@ -2,7 +2,6 @@ package applicationrollback
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/data/rollback"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 
@@ -73,8 +71,8 @@ func (s *scope) dropVolumes(ctx context.Context) error {
 		if v.Before == "" {
 			continue
 		}
-		err := s.volumes().SetPolicy(ctx, v.Before, corev1.PersistentVolumeReclaimPolicy(v.BeforePolicy))
-		if err != nil && !errors.Is(err, rollback.ErrGone) {
+		err := s.volumes().Release(ctx, v.Claim, v.Before, corev1.PersistentVolumeReclaimPolicy(v.BeforePolicy))
+		if err != nil {
 			return err
 		}
 	}

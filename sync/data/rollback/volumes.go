@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,12 +19,19 @@ import (
 // provisionedBy is on every volume that was made for a claim.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// ErrGone means that a volume that is to be used does not exist any more.
-var ErrGone = errors.New("does not exist any more")
+var (
+	// ErrGone means that a volume that is to be used does not exist any more.
+	ErrGone = errors.New("does not exist any more")
+	// ErrForeign means that a volume that is to be used is not one of the namespace.
+	ErrForeign = errors.New("is not of namespace")
+)
 
 // Volumes changes the volumes of claims. Client must not read from a cache.
 type Volumes struct {
 	Client client.Client
+	// Namespace is that of the volumes that may be changed: those whose spec.claimRef names a claim of it. A user may
+	// write the name of any volume into a claim.
+	Namespace string
 }
 
 // Policy returns the reclaim policy of a volume.
@@ -38,29 +46,61 @@ func (v *Volumes) Policy(ctx context.Context, volume string) (corev1.PersistentV
 // SetPolicy sets the reclaim policy of a volume. It is no error if the volume is gone, unless it is to be
 // retained.
 func (v *Volumes) SetPolicy(ctx context.Context, volume string, policy corev1.PersistentVolumeReclaimPolicy) error {
-	pv, err := v.volume(ctx, volume)
-	if errors.Is(err, ErrGone) && policy != corev1.PersistentVolumeReclaimRetain {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		pv, err := v.volume(ctx, volume)
+		if errors.Is(err, ErrGone) && policy != corev1.PersistentVolumeReclaimRetain {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return v.write(ctx, pv, policy)
+	})
+}
+
+// Release gives a volume that was retained for a claim its reclaim policy back: it is bound to nothing, so that
+// says what becomes of it. A volume that is gone, or that others have bound or given another policy since, is left as
+// it is.
+func (v *Volumes) Release(ctx context.Context, claim, volume string, policy corev1.PersistentVolumeReclaimPolicy) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		pv, err := v.volume(ctx, volume)
+		if errors.Is(err, ErrGone) || errors.Is(err, ErrForeign) {
+			return nil
+		}
+		if err != nil || pv.Spec.ClaimRef.Name != claim || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+			return err
+		}
+		now, err := v.claim(ctx, client.ObjectKey{Namespace: v.Namespace, Name: claim})
+		if err != nil || now != nil && now.UID == pv.Spec.ClaimRef.UID {
+			return err
+		}
+		return v.write(ctx, pv, policy)
+	})
+}
+
+// write writes the reclaim policy of a volume, if the volume is still as it was read.
+func (v *Volumes) write(ctx context.Context, pv *corev1.PersistentVolume, policy corev1.PersistentVolumeReclaimPolicy) error {
+	if pv.Spec.PersistentVolumeReclaimPolicy == policy {
 		return nil
 	}
-	if err != nil || pv.Spec.PersistentVolumeReclaimPolicy == policy {
-		return err
-	}
-	patch := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"persistentVolumeReclaimPolicy":%q}}`, pv.ResourceVersion, policy)
 	if err := v.Client.Patch(ctx, pv, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("set reclaim policy of PersistentVolume %q to %s: %w", volume, policy, err)
+		return fmt.Errorf("set reclaim policy of PersistentVolume %q to %s: %w", pv.Name, policy, err)
 	}
 	return nil
 }
 
-// volume returns a volume that exists and is not being deleted.
+// volume returns a volume of the namespace that exists and is not being deleted.
 func (v *Volumes) volume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	pv := &corev1.PersistentVolume{}
 	err := v.Client.Get(ctx, client.ObjectKey{Name: name}, pv)
-	if apierrors.IsNotFound(err) || err == nil && pv.DeletionTimestamp != nil {
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && pv.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("PersistentVolume %q %w", name, ErrGone)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("get PersistentVolume %q: %w", name, err)
+	case pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != v.Namespace:
+		return nil, fmt.Errorf("PersistentVolume %q %w %q: its spec.claimRef names no PersistentVolumeClaim of it", name, ErrForeign, v.Namespace)
 	}
 	return pv, nil
 }
@@ -78,13 +118,22 @@ func (v *Volumes) claim(ctx context.Context, key client.ObjectKey) (*corev1.Pers
 	return claim, nil
 }
 
-// Of returns the volume of a claim: empty if there is no claim, if it is being deleted or has none yet.
+// Of returns the volume that a claim is bound to: empty if there is no claim, or if it is being deleted. A volume that
+// is not bound to the claim is not that of the claim, although it may name it.
 func (v *Volumes) Of(ctx context.Context, namespace, claim string) (string, error) {
 	found, err := v.claim(ctx, client.ObjectKey{Namespace: namespace, Name: claim})
-	if err != nil || found == nil || found.DeletionTimestamp != nil {
+	if err != nil || found == nil || found.DeletionTimestamp != nil || found.Status.Phase != corev1.ClaimBound {
 		return "", err
 	}
-	return found.Spec.VolumeName, nil
+	pv := &corev1.PersistentVolume{}
+	err = v.Client.Get(ctx, client.ObjectKey{Name: found.Spec.VolumeName}, pv)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("get PersistentVolume %q: %w", found.Spec.VolumeName, err)
+	}
+	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != namespace || ref.Name != claim || ref.UID != found.UID {
+		return "", nil
+	}
+	return pv.Name, nil
 }
 
 // Restore creates a claim, which has a data source, beside the one that it was captured of, and returns
@@ -165,7 +214,7 @@ func (v *Volumes) Swap(ctx context.Context, want *corev1.PersistentVolumeClaim, 
 func (v *Volumes) retain(ctx context.Context, volume string, keep []string) error {
 	for _, name := range keep {
 		err := v.SetPolicy(ctx, name, corev1.PersistentVolumeReclaimRetain)
-		if err != nil && !errors.Is(err, ErrGone) {
+		if err != nil && !errors.Is(err, ErrGone) && !errors.Is(err, ErrForeign) {
 			return err
 		}
 	}
@@ -175,21 +224,18 @@ func (v *Volumes) retain(ctx context.Context, volume string, keep []string) erro
 // reserve makes a volume wait for a claim of this name, after the claim that it was bound to is gone.
 func (v *Volumes) reserve(ctx context.Context, pv *corev1.PersistentVolume, key client.ObjectKey) (waits string, err error) {
 	ref := pv.Spec.ClaimRef
-	if ref != nil && ref.UID != "" {
+	if ref.UID != "" {
 		bound, err := v.claim(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 		if err != nil {
 			return "", err
 		}
 		if bound != nil && bound.UID == ref.UID {
-			if ref.Namespace != key.Namespace {
-				return "", apierrors.NewForbidden(corev1.Resource("persistentvolumes"), pv.Name, errors.New("it is bound to a claim of another namespace"))
-			}
 			if waits, err := v.remove(ctx, bound); waits != "" || err != nil {
 				return waits, err
 			}
 		}
 	}
-	if ref != nil && ref.UID == "" && ref.Namespace == key.Namespace && ref.Name == key.Name {
+	if ref.UID == "" && ref.Name == key.Name {
 		return "", nil
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":%q,"uid":null,"resourceVersion":null}}}`,
@@ -243,12 +289,12 @@ func (v *Volumes) Discard(ctx context.Context, beside client.ObjectKey, mark, vo
 		claim = nil // of another rollback, or of a user
 	}
 	if claim != nil && volume == "" && claim.Status.Phase == corev1.ClaimBound {
-		if volume, _, err = v.proved(ctx, claim); err != nil && !errors.Is(err, ErrGone) && !apierrors.IsForbidden(err) {
+		if volume, _, err = v.proved(ctx, claim); err != nil && !errors.Is(err, ErrGone) && !errors.Is(err, ErrForeign) && !apierrors.IsForbidden(err) {
 			return "", err
 		}
 	}
 	if volume != "" {
-		if err := v.SetPolicy(ctx, volume, corev1.PersistentVolumeReclaimDelete); err != nil {
+		if err := v.SetPolicy(ctx, volume, corev1.PersistentVolumeReclaimDelete); err != nil && !errors.Is(err, ErrForeign) {
 			return "", err
 		}
 	}
