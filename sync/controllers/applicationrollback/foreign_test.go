@@ -53,15 +53,21 @@ func TestRollback_changesNoVolumeOfAnotherNamespace(t *testing.T) {
 	w := newWorld(t)
 	theirs := w.elsewhere()
 	name := theirs.boundVolume("data")
-	of := func(namespace string) *rollback.Volumes { return &rollback.Volumes{Client: w.Client, Namespace: namespace} }
+	of := func(namespace string) *rollback.Volumes {
+		return &rollback.Volumes{Client: w.Client, Namespace: namespace}
+	}
 	require.NoError(t, of(theirs.Namespace).SetPolicy(t.Context(), name, corev1.PersistentVolumeReclaimRetain))
 	wanted := volumes.Claim(w.Namespace, "mine", volumes.ImmediateClass)
 	acts := map[string]struct {
 		act     func(*rollback.Volumes) error
 		refused bool
 	}{
-		"retain":  {func(v *rollback.Volumes) error { return v.SetPolicy(t.Context(), name, corev1.PersistentVolumeReclaimRetain) }, true},
-		"delete":  {func(v *rollback.Volumes) error { return v.SetPolicy(t.Context(), name, corev1.PersistentVolumeReclaimDelete) }, true},
+		"retain": {func(v *rollback.Volumes) error {
+			return v.SetPolicy(t.Context(), name, corev1.PersistentVolumeReclaimRetain)
+		}, true},
+		"delete": {func(v *rollback.Volumes) error {
+			return v.SetPolicy(t.Context(), name, corev1.PersistentVolumeReclaimDelete)
+		}, true},
 		"read":    {func(v *rollback.Volumes) error { _, err := v.Policy(t.Context(), name); return err }, true},
 		"reserve": {func(v *rollback.Volumes) error { _, err := v.Swap(t.Context(), wanted, name); return err }, true},
 		"keep":    {func(v *rollback.Volumes) error { _, err := v.Swap(t.Context(), wanted, "gone", name); return err }, true},

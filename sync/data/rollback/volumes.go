@@ -176,9 +176,9 @@ func (v *Volumes) proved(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return pv.Name, "", nil
 }
 
-// Swap binds the claim to a volume, whatever claim had that name before, and whatever claim the volume
-// was bound to. It returns what it waits for; empty once the claim is bound. Both volumes, those in keep
-// and the one to be used, are retained.
+// Swap binds the claim to a volume, whatever claim the volume was bound to. The claim that had that name before is
+// deleted, unless it is bound to a volume that is not in keep. It returns what it waits for; empty once the claim is
+// bound. The volumes in keep and the one to be used are retained.
 func (v *Volumes) Swap(ctx context.Context, want *corev1.PersistentVolumeClaim, volume string, keep ...string) (waits string, err error) {
 	key := client.ObjectKeyFromObject(want)
 	now, err := v.claim(ctx, key)
@@ -190,6 +190,10 @@ func (v *Volumes) Swap(ctx context.Context, want *corev1.PersistentVolumeClaim, 
 			return "", nil
 		}
 		return fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
+	}
+	if now != nil && now.DeletionTimestamp == nil && now.Status.Phase == corev1.ClaimBound && !slices.Contains(keep, now.Spec.VolumeName) {
+		return "", apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), key.Name,
+			fmt.Errorf("it has PersistentVolume %q, which is not of this rollback: delete it if its data is not needed", now.Spec.VolumeName))
 	}
 	if err := v.retain(ctx, volume, keep); err != nil {
 		return "", err
@@ -246,13 +250,14 @@ func (v *Volumes) reserve(ctx context.Context, pv *corev1.PersistentVolume, key 
 	return "", nil
 }
 
-// remove deletes a claim, and says that it waits until the claim is gone.
+// remove deletes a claim as it was read, so that none is deleted that was bound since, and says that it waits until the
+// claim is gone.
 func (v *Volumes) remove(ctx context.Context, claim *corev1.PersistentVolumeClaim) (waits string, err error) {
 	if claim == nil {
 		return "", nil
 	}
 	if claim.DeletionTimestamp == nil {
-		err := v.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+		err := v.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("delete PersistentVolumeClaim %q: %w", claim.Name, err)
 		}
