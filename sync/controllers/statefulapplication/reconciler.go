@@ -24,6 +24,7 @@ import (
 // Who restores an installation may install it: the webhook asks. This controller then must be able to.
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=install
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets;services;serviceaccounts;pods;replicationcontrollers,verbs=get;create;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;create;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs;cronjobs,verbs=get;create;delete

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/restore"
@@ -120,7 +121,8 @@ func static(kind, namespace, name string) *object {
 }
 
 // unbound returns the names of the claims that have no volume yet; with immediate only those whose
-// volumes are made before a Pod uses them. A claim that was deleted is not waited for.
+// volumes are made before a Pod uses them. A claim that was deleted is not waited for. The volume of a claim must have
+// been made for it.
 func (w *work) unbound(ctx context.Context, immediate bool) ([]string, error) {
 	var names []string
 	for _, claim := range w.plan.Claims {
@@ -131,12 +133,33 @@ func (w *work) unbound(ctx context.Context, immediate bool) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("get PersistentVolumeClaim %s: %w", claim.GetName(), err)
 		}
-		if live == nil || claimPhase(live) == corev1.ClaimBound || immediate && w.waitsForPod(live) {
-			continue
+		switch {
+		case live == nil:
+		case claimPhase(live) == corev1.ClaimBound:
+			if err := w.prove(ctx, live); err != nil {
+				return nil, err
+			}
+		case !immediate || !w.waitsForPod(live):
+			names = append(names, claim.GetName())
 		}
-		names = append(names, claim.GetName())
 	}
 	return names, nil
+}
+
+// prove returns an error if a claim is bound to a volume that does not have the data of the snapshot.
+func (w *work) prove(ctx context.Context, claim *object) error {
+	name, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+	pv := &corev1.PersistentVolume{}
+	err := w.Reader.Get(ctx, client.ObjectKey{Name: name}, pv)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("get PersistentVolume %s: %w", name, err)
+	case err == nil && restore.Provisioned(pv, claim):
+		return nil
+	}
+	return kernel.Failed(v1alpha1.VolumeNotRestoredReason,
+		"PersistentVolume %s of PersistentVolumeClaim %s was not made from the snapshot: the claim was bound to it because it was Available; delete the claim, and what uses it, and it is created again",
+		name, claim.GetName())
 }
 
 func claimPhase(claim *object) corev1.PersistentVolumeClaimPhase {

@@ -14,10 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/restore"
 )
-
-// provisionedBy is on every volume that was made for a claim.
-const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
 var (
 	// ErrGone means that a volume that is to be used does not exist any more.
@@ -169,9 +167,9 @@ func (v *Volumes) proved(ctx context.Context, claim *corev1.PersistentVolumeClai
 	if err != nil {
 		return "", "", err
 	}
-	if pv.Annotations[provisionedBy] == "" || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
+	if !restore.Provisioned(pv, claim) {
 		return "", "", apierrors.NewForbidden(corev1.Resource("persistentvolumes"), pv.Name,
-			fmt.Errorf("it was not provisioned for PersistentVolumeClaim %q", claim.Name))
+			fmt.Errorf("it was not provisioned for PersistentVolumeClaim %q, which was bound to it because it was Available: delete it, or have it reserved for another claim", claim.Name))
 	}
 	return pv.Name, "", nil
 }
