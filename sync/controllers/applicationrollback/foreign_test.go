@@ -75,7 +75,7 @@ func TestRollback_changesNoVolumeOfAnotherNamespace(t *testing.T) {
 			return v.Release(t.Context(), "data", name, corev1.PersistentVolumeReclaimDelete)
 		}, false},
 		"discard": {func(v *rollback.Volumes) error {
-			_, err := v.Discard(t.Context(), client.ObjectKeyFromObject(wanted), "mark", name)
+			_, err := v.Discard(t.Context(), wanted, name)
 			return err
 		}, false},
 	}

@@ -141,7 +141,7 @@ func (s *scope) checkVolumes(ctx context.Context) error {
 		case ref.Namespace != s.obj.Namespace:
 			return refused("source: VolumeSnapshot %q is in namespace %q: restore the snapshot instead", ref.Name, ref.Namespace)
 		}
-		if _, err := s.restoreSize(ctx, ref.Name); err != nil {
+		if _, err := s.restoreSize(ctx, ref); err != nil {
 			return err
 		}
 		if class := ptr.Deref(claim.Spec.StorageClassName, ""); class != "" {
@@ -190,19 +190,22 @@ func isResizing(claim *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// restoreSize returns the least size of a volume that is made from a VolumeSnapshot, which must be ready.
-func (s *scope) restoreSize(ctx context.Context, name string) (string, error) {
+// restoreSize returns the least size of a volume that is made from a VolumeSnapshot, which must be ready, and the one
+// that was taken.
+func (s *scope) restoreSize(ctx context.Context, ref v1alpha1.NamespacedReference) (string, error) {
 	snapshot := &unstructured.Unstructured{}
 	snapshot.SetGroupVersionKind(volumeSnapshotKind)
-	err := s.Live.Get(ctx, s.key(name), snapshot)
+	err := s.Live.Get(ctx, s.key(ref.Name), snapshot)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && snapshot.GetDeletionTimestamp() != nil:
-		return "", refused("source: VolumeSnapshot %q does not exist, or is being deleted", name)
+		return "", refused("source: VolumeSnapshot %q does not exist, or is being deleted", ref.Name)
 	case err != nil:
 		return "", err
+	case ref.UID != "" && ref.UID != string(snapshot.GetUID()):
+		return "", refused("source: VolumeSnapshot %q was deleted and created again: roll back to another snapshot", ref.Name)
 	}
 	if ready, _, _ := unstructured.NestedBool(snapshot.Object, "status", "readyToUse"); !ready {
-		return "", refused("source: VolumeSnapshot %q is not ready to use", name)
+		return "", refused("source: VolumeSnapshot %q is not ready to use", ref.Name)
 	}
 	size, _, _ := unstructured.NestedString(snapshot.Object, "status", "restoreSize")
 	return size, nil

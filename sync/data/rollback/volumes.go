@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -136,7 +137,7 @@ func (v *Volumes) Of(ctx context.Context, namespace, claim string) (string, erro
 
 // Restore creates a claim, which has a data source, beside the one that it was captured of, and returns
 // its volume once it is bound. Until then it says what it waits for. The claim must be marked as that of
-// one rollback by RestoredByAnnotation.
+// one rollback by RestoredByAnnotation. One that is there must have the same mark and source.
 func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeClaim, node func(context.Context) (string, error)) (volume, waits string, err error) {
 	key := client.ObjectKeyFromObject(beside)
 	found, err := v.claim(ctx, key)
@@ -149,7 +150,7 @@ func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeCl
 			return "", "", fmt.Errorf("create PersistentVolumeClaim %q: %w", key.Name, err)
 		}
 	}
-	if found.Annotations[v1alpha1.RestoredByAnnotation] != beside.Annotations[v1alpha1.RestoredByAnnotation] || found.DeletionTimestamp != nil {
+	if !isFor(found, beside) || found.DeletionTimestamp != nil {
 		return "", "", apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), key.Name, errors.New("it was created or deleted by another client"))
 	}
 	if found.Status.Phase == corev1.ClaimBound {
@@ -159,6 +160,12 @@ func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeCl
 		return "", "", err
 	}
 	return "", fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
+}
+
+// isFor reports whether a claim is the one beside another claim: it has the mark and, if that is known, the source.
+func isFor(claim, beside *corev1.PersistentVolumeClaim) bool {
+	return claim.Annotations[v1alpha1.RestoredByAnnotation] == beside.Annotations[v1alpha1.RestoredByAnnotation] &&
+		(beside.Spec.DataSource == nil || equality.Semantic.DeepEqual(claim.Spec.DataSource, beside.Spec.DataSource))
 }
 
 // proved returns the volume of a claim, if it was made for just this claim.
@@ -281,17 +288,17 @@ func fitting(want *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *c
 	return claim
 }
 
-// Discard deletes a volume that was restored, and the claim beside or under the name that it has, if
-// that is bound to it. It returns what it waits for.
-func (v *Volumes) Discard(ctx context.Context, beside client.ObjectKey, mark, volume string) (waits string, err error) {
-	claim, err := v.claim(ctx, beside)
+// Discard deletes a volume that was restored, and the claim beside the old one. Of that only its name, mark and source
+// count: the volume of a claim whose source is not known is left to its reclaim policy. It returns what it waits for.
+func (v *Volumes) Discard(ctx context.Context, beside *corev1.PersistentVolumeClaim, volume string) (waits string, err error) {
+	claim, err := v.claim(ctx, client.ObjectKeyFromObject(beside))
 	if err != nil {
 		return "", err
 	}
-	if claim != nil && claim.Annotations[v1alpha1.RestoredByAnnotation] != mark {
+	if claim != nil && !isFor(claim, beside) {
 		claim = nil // of another rollback, or of a user
 	}
-	if claim != nil && volume == "" && claim.Status.Phase == corev1.ClaimBound {
+	if claim != nil && volume == "" && claim.Status.Phase == corev1.ClaimBound && beside.Spec.DataSource != nil {
 		if volume, _, err = v.proved(ctx, claim); err != nil && !errors.Is(err, ErrGone) && !errors.Is(err, ErrForeign) && !apierrors.IsForbidden(err) {
 			return "", err
 		}
