@@ -109,7 +109,7 @@ type RollbackVolume struct {
 	Before string `json:"before,omitempty"`
 
 	// BeforePolicy is the reclaim policy that the volume of the claim has apart from the rollback. While
-	// it runs, the policy is Retain.
+	// it runs, the policy is Retain. Empty once the volume of before has its policy back.
 	// +optional
 	BeforePolicy string `json:"beforePolicy,omitempty"`
 
