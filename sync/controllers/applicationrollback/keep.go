@@ -41,7 +41,8 @@ func (s *scope) letGo(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// checkUndo checks that the volumes of before are there, and that those of after were not replaced.
+// checkUndo checks that the volumes of before are there, that those of after were not replaced, and that no others are
+// lost.
 func (s *scope) checkUndo(ctx context.Context) error {
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before != "" {
@@ -58,7 +59,11 @@ func (s *scope) checkUndo(ctx context.Context) error {
 				"the rollback cannot be undone: PersistentVolumeClaim %q does not have the volume any more that the rollback restored: undo what replaced it first", v.Claim)
 		}
 	}
-	return nil
+	err := s.checkHeld(ctx)
+	if kernel.IsStalled(err) {
+		return kernel.Stalled(v1alpha1.UndoRefusedReason, "the rollback cannot be undone: %s", err.Error())
+	}
+	return err
 }
 
 // dropVolumes gives the volumes of before the reclaim policy back that they had, once: what it says happens to

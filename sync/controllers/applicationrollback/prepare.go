@@ -33,7 +33,7 @@ func waitFor(format string, args ...any) error {
 
 // prepare checks that the rollback can succeed, and that it is its turn.
 func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
-	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkSnapshot, s.checkVolumes} {
+	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkSnapshot, s.checkVolumes, s.checkScaling} {
 		if err := check(ctx); err != nil {
 			return v1alpha1.RollbackPending, err
 		}

@@ -17,6 +17,9 @@ import (
 // scaleDown brings the application to rest. Its volumes are retained first: a StatefulSet may delete its
 // claims when it is scaled down.
 func scaleDown(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+	if err := s.checkHeld(ctx); err != nil {
+		return v1alpha1.RollbackScalingDown, err
+	}
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before == "" {
 			continue
