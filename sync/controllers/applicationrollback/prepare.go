@@ -43,8 +43,33 @@ func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if err := s.checkTurn(ctx); err != nil {
 		return v1alpha1.RollbackPending, err
 	}
-	s.obj.Status.SafetySnapshot = "rollback-" + string(s.obj.UID)
+	name := "rollback-" + string(s.obj.UID)
+	if err := s.checkNotTaken(ctx, name); err != nil {
+		return v1alpha1.RollbackPending, err
+	}
+	s.obj.Status.SafetySnapshot = name
 	return v1alpha1.RollbackSaving, s.enter(ctx, v1alpha1.RollbackSaving)
+}
+
+// checkNotTaken fails if there is a snapshot with the name of that of the state before, which has not been taken yet: it
+// has an older state, or another one.
+func (s *scope) checkNotTaken(ctx context.Context, name string) error {
+	err := s.Live.Get(ctx, s.key(name), &v1alpha1.ApplicationSnapshot{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get ApplicationSnapshot %q: %w", name, err)
+	}
+	live := &v1alpha1.ApplicationRollback{}
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.obj), live); err != nil {
+		return fmt.Errorf("get ApplicationRollback %q: %w", s.obj.Name, err)
+	}
+	if live.Status.SafetySnapshot == name {
+		return fmt.Errorf("the cache does not have the status of ApplicationRollback %q yet", s.obj.Name)
+	}
+	return kernel.Stalled(v1alpha1.SafetySnapshotFailedReason,
+		"ApplicationSnapshot %q was created before ApplicationRollback %q takes it of the application as it is; delete it, and create the rollback again", name, s.obj.Name)
 }
 
 func (s *scope) checkClass(ctx context.Context) error {
