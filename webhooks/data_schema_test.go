@@ -94,6 +94,8 @@ func TestData_theSchemaRefuses(t *testing.T) {
 		"rollback to a backup":             {rollback, `{spec: {snapshotClassName: a, applicationName: a, source: {type: Backup}}}`, "backups are not supported yet"},
 		"undone before it was done": {rollback,
 			`{spec: {snapshotClassName: a, applicationName: a, undoPeriod: -1s, ` + fromSnapshot + `}}`, "must be in hours, minutes and seconds"},
+		"undone for ever": {rollback,
+			`{spec: {snapshotClassName: a, applicationName: a, undoPeriod: 720h1s, ` + fromSnapshot + `}}`, "must be at most 720h"},
 		"undecidable": {rollback,
 			`{spec: {snapshotClassName: a, applicationName: a, decision: Maybe, ` + fromSnapshot + `}}`, `supported values: "Undecided", "Confirmed", "Undone"`},
 	} {
@@ -132,6 +134,7 @@ func TestData_theSchemaFillsIn(t *testing.T) {
 		"undecided": {rollback, `{}`, "spec.decision", "Undecided"},
 		"held":      {rollback, `{}`, "spec.hold", true},
 		"at once":   {rollback, `{spec: {snapshotClassName: a, applicationName: a, undoPeriod: 0s, ` + fromSnapshot + `}}`, "spec.undoPeriod", "0s"},
+		"30 days":   {rollback, `{spec: {snapshotClassName: a, applicationName: a, undoPeriod: 720h, ` + fromSnapshot + `}}`, "spec.undoPeriod", "720h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := dataObject(t, tc.kind, ns, tc.fields)

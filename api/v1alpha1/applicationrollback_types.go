@@ -44,9 +44,10 @@ type ApplicationRollbackSpec struct {
 	Source DataSource `json:"source"`
 
 	// UndoPeriod is how long the volumes of before are kept unless the rollback is confirmed. Default:
-	// 24h; 0s deletes them as soon as the application is ready.
+	// 24h; 0s deletes them as soon as the application is ready. At most 720h.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('0s')",message="must be in hours, minutes and seconds: 24h, 2m30s, 90s, 0s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') || duration(self) <= duration('720h')",message="must be at most 720h"
 	UndoPeriod *metav1.Duration `json:"undoPeriod,omitempty"`
 
 	// Decision: Undecided, Confirmed or Undone. Default: Undecided.
@@ -109,7 +110,7 @@ type RollbackVolume struct {
 	Before string `json:"before,omitempty"`
 
 	// BeforePolicy is the reclaim policy that the volume of the claim has apart from the rollback. While
-	// it runs, the policy is Retain.
+	// it runs, the policy is Retain. Empty once the volume of before has its policy back.
 	// +optional
 	BeforePolicy string `json:"beforePolicy,omitempty"`
 

@@ -219,6 +219,10 @@ const (
 	// the cluster does not serve VolumeSnapshots.
 	VolumeSnapshotMissingReason = "VolumeSnapshotMissing"
 
+	// VolumeNotRestoredReason: a claim was bound to a PersistentVolume that was there before, and does not
+	// have the data of the snapshot.
+	VolumeNotRestoredReason = "VolumeNotRestored"
+
 	// AlreadyExistsReason: objects that a restore is to create exist already. It has created none, and
 	// does not overwrite them.
 	AlreadyExistsReason = "AlreadyExists"

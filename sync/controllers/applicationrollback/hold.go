@@ -237,6 +237,8 @@ func (s *scope) release(ctx context.Context) error {
 	return nil
 }
 
-func (s *scope) volumes() *rollback.Volumes { return &rollback.Volumes{Client: s.Live} }
+func (s *scope) volumes() *rollback.Volumes {
+	return &rollback.Volumes{Client: s.Live, Namespace: s.obj.Namespace}
+}
 
 func (s *scope) objects() *rollback.Objects { return &rollback.Objects{Client: s.Live} }

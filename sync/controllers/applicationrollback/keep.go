@@ -2,7 +2,6 @@ package applicationrollback
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/data/rollback"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 
@@ -26,10 +24,7 @@ func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	}
 	left := time.Until(s.obj.Status.CompletionTime.Add(s.obj.GetUndoPeriod()))
 	if s.obj.Spec.Decision == v1alpha1.RollbackConfirmed || left <= 0 {
-		if err := s.dropVolumes(ctx); err != nil {
-			return v1alpha1.RollbackCompleted, err
-		}
-		return v1alpha1.RollbackFinal, nil
+		return v1alpha1.RollbackFinal, nil // rest drops the volumes: once one is gone, the rollback cannot be undone
 	}
 	s.after = left
 	return v1alpha1.RollbackCompleted, nil
@@ -66,7 +61,8 @@ func (s *scope) letGo(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// checkUndo checks that the volumes of before are there, and that those of after were not replaced.
+// checkUndo checks that the volumes of before are there, that those of after were not replaced, and that no others are
+// lost.
 func (s *scope) checkUndo(ctx context.Context) error {
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before != "" {
@@ -83,26 +79,37 @@ func (s *scope) checkUndo(ctx context.Context) error {
 				"the rollback cannot be undone: PersistentVolumeClaim %q does not have the volume any more that the rollback restored: undo what replaced it first", v.Claim)
 		}
 	}
-	return nil
+	err := s.checkHeld(ctx)
+	if kernel.IsStalled(err) {
+		return kernel.Stalled(v1alpha1.UndoRefusedReason, "the rollback cannot be undone: %s", err.Error())
+	}
+	return err
 }
 
-// dropVolumes gives the volumes of before the reclaim policy back that they had: what it says happens to
+// dropVolumes gives the volumes of before the reclaim policy back that they had, once: what it says happens to
 // them, because they have no claim.
 func (s *scope) dropVolumes(ctx context.Context) error {
-	for _, v := range s.obj.Status.Volumes {
-		if v.Before == "" {
+	for i := range s.obj.Status.Volumes {
+		v := &s.obj.Status.Volumes[i]
+		if v.Before == "" || v.BeforePolicy == "" {
 			continue
 		}
-		err := s.volumes().SetPolicy(ctx, v.Before, corev1.PersistentVolumeReclaimPolicy(v.BeforePolicy))
-		if err != nil && !errors.Is(err, rollback.ErrGone) {
+		err := s.volumes().Release(ctx, v.Claim, v.Before, corev1.PersistentVolumeReclaimPolicy(v.BeforePolicy))
+		if err != nil {
 			return err
 		}
+		v.BeforePolicy = ""
 	}
 	return nil
 }
 
-// rest has nothing to do but to release what is held.
+// rest drops the volumes of before of a rollback that is confirmed, and releases what is held if that is decided.
 func rest(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+	if s.obj.Status.Phase == v1alpha1.RollbackFinal {
+		if err := s.dropVolumes(ctx); err != nil {
+			return s.obj.Status.Phase, err
+		}
+	}
 	if s.obj.Status.Phase == v1alpha1.RollbackFinal && s.obj.Spec.Decision == v1alpha1.RollbackUndone {
 		return s.obj.Status.Phase, kernel.Stalled(v1alpha1.UndoRefusedReason, "the rollback cannot be undone: it was confirmed, and the volumes of before are deleted")
 	}
@@ -127,7 +134,7 @@ func (s *scope) isBroken() bool {
 // the safety snapshot. If neither state could be reached, only the marks: the rest may be all that is
 // left of the data.
 func (s *scope) leave(ctx context.Context) error {
-	if s.obj.Status.Phase == v1alpha1.RollbackCompleted {
+	if s.obj.Status.Phase == v1alpha1.RollbackCompleted || s.obj.Status.Phase == v1alpha1.RollbackFinal {
 		if err := s.dropVolumes(ctx); err != nil {
 			return err
 		}

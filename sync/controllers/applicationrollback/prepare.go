@@ -33,7 +33,7 @@ func waitFor(format string, args ...any) error {
 
 // prepare checks that the rollback can succeed, and that it is its turn.
 func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
-	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkSnapshot, s.checkVolumes} {
+	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkSnapshot, s.checkVolumes, s.checkScaling} {
 		if err := check(ctx); err != nil {
 			return v1alpha1.RollbackPending, err
 		}
@@ -43,8 +43,33 @@ func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if err := s.checkTurn(ctx); err != nil {
 		return v1alpha1.RollbackPending, err
 	}
-	s.obj.Status.SafetySnapshot = "rollback-" + string(s.obj.UID)
+	name := "rollback-" + string(s.obj.UID)
+	if err := s.checkNotTaken(ctx, name); err != nil {
+		return v1alpha1.RollbackPending, err
+	}
+	s.obj.Status.SafetySnapshot = name
 	return v1alpha1.RollbackSaving, s.enter(ctx, v1alpha1.RollbackSaving)
+}
+
+// checkNotTaken fails if there is a snapshot with the name of that of the state before, which has not been taken yet: it
+// has an older state, or another one.
+func (s *scope) checkNotTaken(ctx context.Context, name string) error {
+	err := s.Live.Get(ctx, s.key(name), &v1alpha1.ApplicationSnapshot{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get ApplicationSnapshot %q: %w", name, err)
+	}
+	live := &v1alpha1.ApplicationRollback{}
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.obj), live); err != nil {
+		return fmt.Errorf("get ApplicationRollback %q: %w", s.obj.Name, err)
+	}
+	if live.Status.SafetySnapshot == name {
+		return fmt.Errorf("the cache does not have the status of ApplicationRollback %q yet", s.obj.Name)
+	}
+	return kernel.Stalled(v1alpha1.SafetySnapshotFailedReason,
+		"ApplicationSnapshot %q was created before ApplicationRollback %q takes it of the application as it is; delete it, and create the rollback again", name, s.obj.Name)
 }
 
 func (s *scope) checkClass(ctx context.Context) error {
@@ -141,7 +166,7 @@ func (s *scope) checkVolumes(ctx context.Context) error {
 		case ref.Namespace != s.obj.Namespace:
 			return refused("source: VolumeSnapshot %q is in namespace %q: restore the snapshot instead", ref.Name, ref.Namespace)
 		}
-		if _, err := s.restoreSize(ctx, ref.Name); err != nil {
+		if _, err := s.restoreSize(ctx, ref); err != nil {
 			return err
 		}
 		if class := ptr.Deref(claim.Spec.StorageClassName, ""); class != "" {
@@ -198,19 +223,22 @@ func has(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeC
 	})
 }
 
-// restoreSize returns the least size of a volume that is made from a VolumeSnapshot, which must be ready.
-func (s *scope) restoreSize(ctx context.Context, name string) (string, error) {
+// restoreSize returns the least size of a volume that is made from a VolumeSnapshot, which must be ready, and the one
+// that was taken.
+func (s *scope) restoreSize(ctx context.Context, ref v1alpha1.NamespacedReference) (string, error) {
 	snapshot := &unstructured.Unstructured{}
 	snapshot.SetGroupVersionKind(volumeSnapshotKind)
-	err := s.Live.Get(ctx, s.key(name), snapshot)
+	err := s.Live.Get(ctx, s.key(ref.Name), snapshot)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && snapshot.GetDeletionTimestamp() != nil:
-		return "", refused("source: VolumeSnapshot %q does not exist, or is being deleted", name)
+		return "", refused("source: VolumeSnapshot %q does not exist, or is being deleted", ref.Name)
 	case err != nil:
 		return "", err
+	case ref.UID != "" && ref.UID != string(snapshot.GetUID()):
+		return "", refused("source: VolumeSnapshot %q was deleted and created again: roll back to another snapshot", ref.Name)
 	}
 	if ready, _, _ := unstructured.NestedBool(snapshot.Object, "status", "readyToUse"); !ready {
-		return "", refused("source: VolumeSnapshot %q is not ready to use", name)
+		return "", refused("source: VolumeSnapshot %q is not ready to use", ref.Name)
 	}
 	size, _, _ := unstructured.NestedString(snapshot.Object, "status", "restoreSize")
 	return size, nil

@@ -51,19 +51,7 @@ func TestRollback_isNotStoppedByKillingTheProcess(t *testing.T) {
 func (w *world) killUntil(r *v1alpha1.ApplicationRollback, phase v1alpha1.RollbackPhase) (did []string) {
 	w.T.Helper()
 	for len(did) < 200 {
-		l := &life{ended: make(chan struct{})}
-		process := w.start(nil, func(c client.Client) client.Client {
-			return &mortal{some{c, func(ns string) bool { return ns == w.Namespace }}, l}
-		})
-		select {
-		case <-l.ended:
-		case <-time.After(hub.Limit):
-			require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(r), r))
-			require.Fail(w.T, "nothing happens", "%+v after %v", r.Status, did)
-		}
-		process.Stop()
-		did = append(did, l.did...)
-		require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(r), r))
+		did = append(did, w.killOnce(r)...)
 		if r.Status.Phase == phase {
 			return did
 		}
@@ -71,6 +59,24 @@ func (w *world) killUntil(r *v1alpha1.ApplicationRollback, phase v1alpha1.Rollba
 	}
 	require.Fail(w.T, "it never ends", "%v", did)
 	return nil
+}
+
+// killOnce runs a process until it is killed, and returns what it did before.
+func (w *world) killOnce(r *v1alpha1.ApplicationRollback) (did []string) {
+	w.T.Helper()
+	l := &life{ended: make(chan struct{})}
+	process := w.start(nil, func(c client.Client) client.Client {
+		return &mortal{some{c, func(ns string) bool { return ns == w.Namespace }}, l}
+	})
+	select {
+	case <-l.ended:
+	case <-time.After(hub.Limit):
+		require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(r), r))
+		require.Fail(w.T, "nothing happens", "%+v", r.Status)
+	}
+	process.Stop()
+	require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(r), r))
+	return l.did
 }
 
 // phases returns the phase of a rollback as it is now and after a moment in which a process ran.

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/scale"
@@ -49,6 +50,10 @@ func revert(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 // revertVolumes gives the claims their volumes of before back, deletes those that were restored, and
 // reports whether it waits for something.
 func (s *scope) revertVolumes(ctx context.Context, before *definitions) (waits bool, err error) {
+	from, err := s.restoredFrom(ctx)
+	if err != nil {
+		return false, err
+	}
 	var waiting []string
 	for i := range s.obj.Status.Volumes {
 		v := &s.obj.Status.Volumes[i]
@@ -62,7 +67,7 @@ func (s *scope) revertVolumes(ctx context.Context, before *definitions) (waits b
 				return waits, err
 			}
 		}
-		wait, err := s.revertVolume(ctx, v, before)
+		wait, err := s.revertVolume(ctx, v, before, from[v.Claim].Name)
 		if err != nil {
 			return false, err
 		}
@@ -74,7 +79,18 @@ func (s *scope) revertVolumes(ctx context.Context, before *definitions) (waits b
 	return len(waiting) > 0, nil
 }
 
-func (s *scope) revertVolume(ctx context.Context, v *v1alpha1.RollbackVolume, before *definitions) (waits string, err error) {
+// restoredFrom returns the VolumeSnapshots that volumes are restored from, by claim; none if that is not known any more.
+func (s *scope) restoredFrom(ctx context.Context) (map[string]v1alpha1.NamespacedReference, error) {
+	content := &v1alpha1.ApplicationSnapshotContent{}
+	err := s.Live.Get(ctx, client.ObjectKey{Name: s.obj.Status.ContentName}, content)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get ApplicationSnapshotContent %q: %w", s.obj.Status.ContentName, err)
+	}
+	return content.Spec.VolumeSnapshotRefs, nil
+}
+
+// revertVolume gives a claim its volume of before back, and deletes what was restored from a VolumeSnapshot.
+func (s *scope) revertVolume(ctx context.Context, v *v1alpha1.RollbackVolume, before *definitions, snapshot string) (waits string, err error) {
 	switch {
 	case v.Before != "":
 		waits, err = s.swap(ctx, v, s.claim(v.Claim, before), v.Before, v.After)
@@ -85,7 +101,7 @@ func (s *scope) revertVolume(ctx context.Context, v *v1alpha1.RollbackVolume, be
 		return waits, err
 	}
 	v.Swapped = false
-	return s.volumes().Discard(ctx, s.key(v.Beside), s.mark(), v.After)
+	return s.volumes().Discard(ctx, s.marked(v, snapshot), v.After)
 }
 
 // removeMade deletes the objects that the rollback has created, and that were not there before.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -17,39 +18,60 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// S82: a snapshot that another user has given the name of that of the state before is not what is gone back to.
+// S82: a snapshot that another user has given the name of that of the state before is not what is gone back to, even if
+// it is just like that: it was created before.
 func TestRollback_takesNoOtherSnapshotForTheStateBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.install(volumes.ImmediateClass)
 	w.write(before)
 	w.snapshot("one")
-	w.write(after)
-	w.Create(&v1alpha1.ApplicationSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: "example.com/other"})
-	first := w.rollback("first", "one")
-	first.Spec.SnapshotClassName = w.Namespace
-	w.Create(first)
-	enter := func(phase v1alpha1.RollbackPhase) {
-		was := first.DeepCopy()
-		first.Status.Phase = phase
-		require.NoError(t, w.Client.Status().Patch(t.Context(), first, client.MergeFrom(was)))
-	}
-	enter(v1alpha1.RollbackChecking)
-
+	release := w.keepWaiting()
 	r := w.rollback("back", "one")
 	w.Create(r)
 	w.awaitPhase(r, v1alpha1.RollbackPending)
-	forged := &v1alpha1.ApplicationSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "rollback-" + string(r.UID)}, Spec: v1alpha1.ApplicationSnapshotSpec{
-		SnapshotClassName: class, Source: v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: "db"},
-		PersistentVolumeClaimFilter: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "none"}},
-	}}
-	w.Create(forged)
-	enter(v1alpha1.RollbackFinal)
+	forged := w.forgeSafety(r, nil)
+	w.write(after)
+	release()
 	hub.Reconcile(w.World, r)
+	w.awaitPhase(r, v1alpha1.RollbackFailed)
+	assert.Equal(t, v1alpha1.SafetySnapshotFailedReason, r.Status.Error.Reason)
+	assert.Contains(t, r.Status.Error.Message, forged.Name+`" was created before ApplicationRollback "back" takes it`)
+	w.requireState(after)
+}
+
+// S82: neither is one that has less in it, and was created just when the rollback takes its own.
+func TestRollback_takesNoSmallerSnapshotForTheStateBefore(t *testing.T) {
+	t.Parallel()
+	w := newIdleWorld(t)
+	aparts.Store(w.Namespace, true)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	content := w.snapshot("one").Status.BoundSnapshotContentName
+	w.write(after)
+	r := w.rollback("back", "one")
+	w.Create(r)
+	forged := w.forgeSafety(r, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "none"}})
+	was := r.DeepCopy()
+	r.Status.Phase, r.Status.PhaseTime = v1alpha1.RollbackSaving, ptr.To(metav1.Now())
+	r.Status.ContentName, r.Status.SafetySnapshot = content, forged.Name
+	require.NoError(t, w.Client.Status().Patch(t.Context(), r, client.MergeFrom(was)))
+	w.alone(nil)
 	w.awaitPhase(r, v1alpha1.RollbackFailed)
 	assert.Equal(t, v1alpha1.SafetySnapshotFailedReason, r.Status.Error.Reason)
 	assert.Contains(t, r.Status.Error.Message, forged.Name+`" is not what ApplicationRollback "back" takes`)
 	w.requireState(after)
+}
+
+// forgeSafety creates a snapshot with the name of that which a rollback takes.
+func (w *world) forgeSafety(r *v1alpha1.ApplicationRollback, filter *metav1.LabelSelector) *v1alpha1.ApplicationSnapshot {
+	w.T.Helper()
+	forged := &v1alpha1.ApplicationSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "rollback-" + string(r.UID)}, Spec: v1alpha1.ApplicationSnapshotSpec{
+		SnapshotClassName: class, Source: v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: "db"},
+		PersistentVolumeClaimFilter: filter,
+	}}
+	w.Create(forged)
+	return forged
 }
 
 // C22, S82: what is forbidden while the state before is put back is tried again: the application is down until then.

@@ -195,7 +195,7 @@ func (s *scope) fail(reason, message string) {
 
 // isFinal reports whether trying again is of no use.
 func isFinal(err error) bool {
-	return kernel.IsStalled(err) || errors.Is(err, rollback.ErrGone) || meta.IsNoMatchError(err) ||
+	return kernel.IsStalled(err) || errors.Is(err, rollback.ErrGone) || errors.Is(err, rollback.ErrForeign) || meta.IsNoMatchError(err) ||
 		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 

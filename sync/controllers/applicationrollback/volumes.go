@@ -17,6 +17,9 @@ import (
 // scaleDown brings the application to rest. Its volumes are retained first: a StatefulSet may delete its
 // claims when it is scaled down.
 func scaleDown(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+	if err := s.checkHeld(ctx); err != nil {
+		return v1alpha1.RollbackScalingDown, err
+	}
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before == "" {
 			continue
@@ -104,7 +107,7 @@ func (s *scope) besideClaim(ctx context.Context, v *v1alpha1.RollbackVolume, d *
 	if !ok || d.claims[v.Claim] == nil {
 		return nil, refused("the snapshot does not have PersistentVolumeClaim %q any more", v.Claim)
 	}
-	size, err := s.restoreSize(ctx, ref.Name)
+	size, err := s.restoreSize(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -113,15 +116,24 @@ func (s *scope) besideClaim(ctx context.Context, v *v1alpha1.RollbackVolume, d *
 		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: least}
 	}
 	spec.Selector = nil // a volume that is provisioned has no labels
-	spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(volumeSnapshotKind.Group), Kind: volumeSnapshotKind.Kind, Name: ref.Name}
-	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   s.obj.Namespace,
-			Name:        v.Beside,
-			Annotations: map[string]string{v1alpha1.RestoredByAnnotation: s.mark()},
-		},
-		Spec: *spec,
-	}, nil
+	claim := s.marked(v, ref.Name)
+	spec.DataSource = claim.Spec.DataSource
+	claim.Spec = *spec
+	return claim, nil
+}
+
+// marked returns what tells the claim that a volume is restored to from claims of other clients: its mark, and its
+// source, unless the name of that is not known.
+func (s *scope) marked(v *v1alpha1.RollbackVolume, snapshot string) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   s.obj.Namespace,
+		Name:        v.Beside,
+		Annotations: map[string]string{v1alpha1.RestoredByAnnotation: s.mark()},
+	}}
+	if snapshot != "" {
+		claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(volumeSnapshotKind.Group), Kind: volumeSnapshotKind.Kind, Name: snapshot}
+	}
+	return claim
 }
 
 // swapVolumes puts the restored volumes under the names of the claims.

@@ -12,8 +12,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/snapshot/contents"
-	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/deliver/hold"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // capture stores the definitions of everything that belongs to the application.

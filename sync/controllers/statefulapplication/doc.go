@@ -2,8 +2,10 @@
 Package statefulapplication reconciles StatefulApplications. One that only names an Application is Ready
 as long as that exists. One with a source is restored from it, once:
 
-	Pending ──► Claims ──► Objects ──► Completed
+	Pending ──► Claims ◄─► Objects ──► Completed
 	               └──────────┴──► Failed   the snapshot is gone, or its definitions are damaged
+
+It goes back to Claims if a claim is deleted before the restore is complete: it is created again there.
 
 What an ApplicationInstallation manages is restored as one: its claims, and what else is not rendered by
 it, are created first, and the installation last, which takes them over. The rest is up to the controller

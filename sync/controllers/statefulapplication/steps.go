@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/restore"
@@ -35,8 +36,8 @@ func (w *work) createClaims(ctx context.Context) (v1alpha1.RestorePhase, kernel.
 	if err := w.refused(len(w.plan.Claims), problems); err != nil {
 		return "", kernel.Outcome{}, err
 	}
-	waiting, err := w.unbound(ctx, true)
-	if err != nil || len(waiting) > 0 {
+	waiting, lost, err := w.unbound(ctx, true)
+	if waiting = append(waiting, lost...); err != nil || len(waiting) > 0 {
 		return v1alpha1.RestoreClaims, volumesMissing(waiting), err
 	}
 	return v1alpha1.RestoreObjects, kernel.Outcome{}, nil
@@ -119,24 +120,49 @@ func static(kind, namespace, name string) *object {
 	return o
 }
 
-// unbound returns the names of the claims that have no volume yet; with immediate only those whose
-// volumes are made before a Pod uses them. A claim that was deleted is not waited for.
-func (w *work) unbound(ctx context.Context, immediate bool) ([]string, error) {
-	var names []string
+// unbound returns the names of the claims that have no volume yet, or are being deleted; with immediate only those
+// whose volumes are made before a Pod uses them. lost are those that are gone, or that others have created again. The
+// volume of a claim must have been made for it.
+func (w *work) unbound(ctx context.Context, immediate bool) (waiting, lost []string, err error) {
 	for _, claim := range w.plan.Claims {
+		name := claim.GetName()
 		if _, ok := w.content.Spec.VolumeSnapshotRefs[claim.Source]; !ok {
 			continue
 		}
 		live, err := w.find(ctx, claim.Unstructured)
 		if err != nil {
-			return nil, fmt.Errorf("get PersistentVolumeClaim %s: %w", claim.GetName(), err)
+			return nil, nil, fmt.Errorf("get PersistentVolumeClaim %s: %w", name, err)
 		}
-		if live == nil || claimPhase(live) == corev1.ClaimBound || immediate && w.waitsForPod(live) {
-			continue
+		switch {
+		case live == nil || !made(live, w.obj):
+			lost = append(lost, name)
+		case live.GetDeletionTimestamp() != nil:
+			waiting = append(waiting, name)
+		case claimPhase(live) == corev1.ClaimBound:
+			if err := w.prove(ctx, live); err != nil {
+				return nil, nil, err
+			}
+		case !immediate || !w.waitsForPod(live):
+			waiting = append(waiting, name)
 		}
-		names = append(names, claim.GetName())
 	}
-	return names, nil
+	return waiting, lost, nil
+}
+
+// prove returns an error if a claim is bound to a volume that does not have the data of the snapshot.
+func (w *work) prove(ctx context.Context, claim *object) error {
+	name, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+	pv := &corev1.PersistentVolume{}
+	err := w.Reader.Get(ctx, client.ObjectKey{Name: name}, pv)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("get PersistentVolume %s: %w", name, err)
+	case err == nil && restore.Provisioned(pv, claim):
+		return nil
+	}
+	return kernel.Failed(v1alpha1.VolumeNotRestoredReason,
+		"PersistentVolume %s of PersistentVolumeClaim %s was not made from the snapshot: the claim was bound to it because it was Available; delete the claim, and what uses it, and it is created again",
+		name, claim.GetName())
 }
 
 func claimPhase(claim *object) corev1.PersistentVolumeClaimPhase {
@@ -180,11 +206,15 @@ func (w *work) createObjects(ctx context.Context) (v1alpha1.RestorePhase, kernel
 	return w.complete(ctx)
 }
 
-// complete ends the restore once all claims have their volumes: until then the snapshot is needed.
+// complete ends the restore once all claims have their volumes: until then the snapshot is needed. It goes back to the
+// claims if some were deleted: what uses them would begin with empty volumes.
 func (w *work) complete(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outcome, error) {
-	waiting, err := w.unbound(ctx, false)
+	waiting, lost, err := w.unbound(ctx, false)
 	if err != nil {
 		return "", kernel.Outcome{}, err
+	}
+	if len(lost) > 0 {
+		return v1alpha1.RestoreClaims, kernel.Outcome{}, nil
 	}
 	if len(waiting) > 0 {
 		outcome := volumesMissing(waiting)

@@ -121,7 +121,8 @@ func (v *Volumes) delete(ctx context.Context, namespace, name string, uid types.
 // gone reports whether an object does not exist, or its kind does not.
 func gone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// Retain has the snapshots of the driver outlive their VolumeSnapshots, which go with their namespace.
+// Retain has the snapshots of the driver outlive their VolumeSnapshots, which go with their namespace. A
+// VolumeSnapshotContent that is not bound to the VolumeSnapshot which names it is left as it is.
 func (v *Volumes) Retain(ctx context.Context, refs map[string]v1alpha1.NamespacedReference) error {
 	for _, ref := range refs {
 		found, err := v.get(ctx, ref)
@@ -131,12 +132,29 @@ func (v *Volumes) Retain(ctx context.Context, refs map[string]v1alpha1.Namespace
 		if found == nil || found.Status == nil || found.Status.BoundVolumeSnapshotContentName == nil {
 			continue
 		}
-		name := *found.Status.BoundVolumeSnapshotContentName
-		content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		change := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Retain"}}`))
-		if err := v.Client.Patch(ctx, content, change); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("set deletionPolicy of VolumeSnapshotContent %q to Retain: %w", name, err)
+		if err := v.retain(ctx, *found.Status.BoundVolumeSnapshotContentName, found); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// retain sets the deletionPolicy of a VolumeSnapshotContent, if it is bound to a VolumeSnapshot and still as it was read.
+func (v *Volumes) retain(ctx context.Context, name string, of *snapshotv1.VolumeSnapshot) error {
+	content := &snapshotv1.VolumeSnapshotContent{}
+	err := v.Client.Get(ctx, client.ObjectKey{Name: name}, content)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get VolumeSnapshotContent %q: %w", name, err)
+	}
+	if content.Spec.VolumeSnapshotRef.UID != of.UID || content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain {
+		return nil
+	}
+	change := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"deletionPolicy":"Retain"}}`, content.ResourceVersion)
+	if err := v.Client.Patch(ctx, content, client.RawPatch(types.MergePatchType, change)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("set deletionPolicy of VolumeSnapshotContent %q to Retain: %w", name, err)
 	}
 	return nil
 }
