@@ -356,6 +356,18 @@ func (d *ApplicationDefinition) GetValuesSchema(version string) *ValuesSchema {
 	return nil
 }
 
+// GetSecrets returns the names of the Secrets in the system namespace that the sources of all versions name, sorted.
+func (d *ApplicationDefinition) GetSecrets() []string {
+	var names []string
+	for i := range d.Spec.Versions {
+		if template := d.Spec.Versions[i].Template; template != nil {
+			names = append(names, template.Source.GetSecrets()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // SameVersion reports whether two names mean one version: v1.0.0 is 1.0.0.
 func SameVersion(a, b string) bool { return a == b || bareVersion(a) == bareVersion(b) }
 

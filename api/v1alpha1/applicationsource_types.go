@@ -102,3 +102,25 @@ type SourceCredentials struct {
 	// +required
 	SecretRef LocalReference `json:"secretRef"`
 }
+
+// GetSecrets returns the names of the Secrets in the system namespace that the source names.
+func (s *ApplicationSource) GetSecrets() []string {
+	var names []string
+	if s.Helm != nil {
+		names = s.Helm.Credentials.appendName(names)
+		if s.Helm.CASecretRef != nil {
+			names = append(names, s.Helm.CASecretRef.Name)
+		}
+	}
+	if s.Git != nil {
+		names = s.Git.Credentials.appendName(names)
+	}
+	return names
+}
+
+func (c *SourceCredentials) appendName(names []string) []string {
+	if c == nil {
+		return names
+	}
+	return append(names, c.SecretRef.Name)
+}

@@ -165,35 +165,31 @@ func assertNothingOf(t *testing.T, admin *rest.Config) {
 	}
 }
 
-// With --least, the hub gets a ClusterRole with what it needs before anything is installed. Of two that
-// lead to a cluster, each has a token of its own, and the account goes with the last.
-func TestCluster_least(t *testing.T) {
+// Of two that lead to a cluster, each has a token of its own, and the account goes with the last.
+func TestCluster_sharesTheAccount(t *testing.T) {
 	startDriver(t)
 	there := clientOf(t, user(t))
-	add := func(name string) {
-		t.Helper()
-		got := cluster(t, "add", name, "--kubeconfig", user(t).KubeconfigFile(), "--label", broughtIn+"=true", "--least")
+	for _, name := range []string{"berlin", "dublin"} {
+		got := cluster(t, "add", name, "--kubeconfig", user(t).KubeconfigFile(), "--label", broughtIn+"=true")
 		require.Zero(t, got.code, "%s%s", got.out, got.errOut)
 	}
-	add("berlin")
-	weak := withToken(t, kept(t, "berlin").Data["value"])
-	err := weak.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "more"}})
-	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	got := cluster(t, "add", "berlin", "--kubeconfig", user(t).KubeconfigFile())
-	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.errOut, "it binds ClusterRole waybill-hub-access, not cluster-admin, and cannot be changed: delete it, or say --role=waybill-hub-access")
-
-	add("dublin")
-	got = cluster(t, "remove", "berlin", "--kubeconfig", user(t).KubeconfigFile(), "--yes")
+	got := cluster(t, "remove", "berlin", "--kubeconfig", user(t).KubeconfigFile(), "--yes")
 	require.Zero(t, got.code, "%s%s", got.out, got.errOut)
 	assert.Contains(t, got.out, "and so does ServiceAccount waybill-hub-access, of which others have 1 token")
 	got = cluster(t, "remove", "dublin", "--yes")
 	require.Zero(t, got.code, "%s%s", got.out, got.errOut)
 	assert.Contains(t, got.errOut, "with a token that counts until it is deleted")
-	for _, o := range []client.Object{named(&corev1.ServiceAccount{}, system, "waybill-hub-access"), named(&rbacv1.ClusterRole{}, "", "waybill-hub-access"),
-		named(&rbacv1.ClusterRoleBinding{}, "", "waybill-hub-access"),
-		named(&rbacv1.Role{}, system, "waybill-hub-access"), named(&rbacv1.RoleBinding{}, system, "waybill-hub-access")} {
+	for _, o := range accountOfTheHub() {
 		require.NoError(t, there.Delete(t.Context(), o), "without a kubeconfig of its administrator, it stays")
+	}
+}
+
+// accountOfTheHub are the ServiceAccount and what gives it the least that the hub needs.
+func accountOfTheHub() []client.Object {
+	const name = "waybill-hub-access"
+	return []client.Object{
+		named(&corev1.ServiceAccount{}, system, name), named(&rbacv1.ClusterRole{}, "", name), named(&rbacv1.ClusterRoleBinding{}, "", name),
+		named(&rbacv1.Role{}, system, name), named(&rbacv1.RoleBinding{}, system, name),
 	}
 }
 
@@ -253,7 +249,6 @@ func TestCluster_refuses(t *testing.T) {
 		"another cluster":     {append([]string{"add", "other"}, admin...), "is bound to the cluster with UID another; this one has UID "},
 		"no certificate":      {[]string{"add", "berlin", "--kubeconfig", insecure}, "insecure-skip-tls-verify, so that the hub would send its token to any server"},
 		"a seed has its own":  {append([]string{"add", "berlin", "--seed", "--agent"}, admin...), "a seed runs a chart of its own"},
-		"too few rights":      {append([]string{"add", "berlin", "--least", "--agent"}, admin...), "takes rights that --least does not give"},
 		"no name":             {append([]string{"add", "Berlin!"}, admin...), "cannot be the name of a KubernetesCluster"},
 		"of another cluster":  {append([]string{"remove", "other", "--yes"}, admin...), "the kubeconfig leads to the one with UID"},
 		"nothing to remove":   {[]string{"remove", "nowhere", "--yes"}, "no KubernetesCluster " + ns + "/nowhere in the hub"},

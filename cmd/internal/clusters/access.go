@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/cli"
 )
 
@@ -24,7 +23,10 @@ import (
 // a Secret with a token has a suffix, since each KubernetesCluster has one of its own.
 const accessName = "waybill-hub-access"
 
-// clusterAdmin is what the hub needs to install any application.
+// agentName is the name of the roles that the hub has for Waybill's own share, and of their bindings.
+const agentName = accessName + "-agent"
+
+// clusterAdmin is what the hub needs to install any application as itself.
 const clusterAdmin = "cluster-admin"
 
 // partOf marks what is made in a user cluster.
@@ -33,9 +35,21 @@ var partOf = map[string]string{"app.kubernetes.io/part-of": "waybill"}
 // access is what the hub's access to a cluster is made of.
 type access struct {
 	namespace string
-	// role is the ClusterRole that is bound; with least, it is made as well, and a Role in the namespace.
-	role  string
-	least bool
+	// role is the ClusterRole that is bound. If it is accessName, it is made as well, and a Role in the namespace.
+	role string
+	// agent are the rights to install Waybill's own share, in roles of their own; nil for none.
+	agent *rights
+}
+
+// least reports whether the hub gets what it needs before anything is installed, and no more.
+func (a access) least() bool { return a.role == accessName }
+
+// withAgent returns the access with the rights to install Waybill's own share, where it lacks them.
+func (a access) withAgent(ctx context.Context, agent bool) (_ access, err error) {
+	if agent && a.least() {
+		a.agent, err = agentRights(ctx, a.namespace)
+	}
+	return a, err
 }
 
 // objects returns what has to be there before a token is made.
@@ -44,30 +58,58 @@ func (a access) objects() []client.Object {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: accessName, Labels: partOf}},
 	}
-	whole := metav1.ObjectMeta{Name: accessName, Labels: partOf}
-	here := metav1.ObjectMeta{Namespace: a.namespace, Name: accessName, Labels: partOf}
-	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.namespace, Name: accessName}}
-	if a.least {
-		objects = append(objects,
-			&rbacv1.ClusterRole{ObjectMeta: whole, Rules: leastRules()},
-			&rbacv1.Role{ObjectMeta: here, Rules: leastRulesHere()},
-			&rbacv1.RoleBinding{ObjectMeta: here, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: accessName}, Subjects: account},
-		)
+	if a.least() {
+		objects = append(objects, a.granted(accessName, leastRights())...)
 	}
-	return append(objects, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: whole, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.role}, Subjects: account,
-	})
+	if a.agent != nil {
+		objects = append(objects, a.granted(agentName, *a.agent)...)
+		objects = append(objects, a.binding(agentName, agentName))
+	}
+	return append(objects, a.binding(accessName, a.role))
+}
+
+// made returns all that may be there, with the least that is needed to find it.
+func (a access) made() []client.Object {
+	return access{namespace: a.namespace, role: accessName, agent: &rights{}}.objects()
+}
+
+// granted returns the roles with some rights, and the binding of the one that is for the namespace.
+func (a access) granted(name string, r rights) []client.Object {
+	whole, here := metav1.ObjectMeta{Name: name, Labels: partOf}, metav1.ObjectMeta{Namespace: a.namespace, Name: name, Labels: partOf}
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: whole, Rules: r.whole},
+		&rbacv1.Role{ObjectMeta: here, Rules: r.here},
+		&rbacv1.RoleBinding{ObjectMeta: here, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: a.account()},
+	}
+}
+
+// binding returns the one that gives the account a ClusterRole.
+func (a access) binding(name, role string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: partOf},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   a.account(),
+	}
+}
+
+func (a access) account() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.namespace, Name: accessName}}
 }
 
 // amount says what the token amounts to.
 func (a access) amount() string {
 	switch {
-	case a.least:
-		return "may read all Secrets and act as every ServiceAccount, and does not expire; what charts consist of is for others to grant"
 	case a.role == clusterAdmin:
-		return "may do everything there (ClusterRole " + clusterAdmin + "), and does not expire; --least and --role give less"
+		return "may do everything there (ClusterRole " + clusterAdmin + "), and does not expire"
+	case !a.least():
+		return "may do what ClusterRole " + a.role + " says, and does not expire"
 	}
-	return "may do what ClusterRole " + a.role + " says, and does not expire"
+	amount := "may read all Secrets and act as every ServiceAccount, and does not expire"
+	if a.agent != nil {
+		amount = "may read all Secrets, act as every ServiceAccount and write the roles of Waybill's own share, and does not expire"
+	}
+	return fmt.Sprintf("%s; an installation without a ServiceAccount needs rights that you grant to ServiceAccount %s/%s, or --role=%s",
+		amount, a.namespace, accessName, clusterAdmin)
 }
 
 // token returns the Secret that Kubernetes fills with a token that does not expire.
@@ -81,50 +123,50 @@ func (a access) token() *corev1.Secret {
 	}
 }
 
-// ensure creates what is missing, and prints that to w. An existing binding to another role is an error:
-// it cannot be changed.
+// ensure creates what is missing, brings what is there up to date, and prints that to w.
 func (a access) ensure(ctx context.Context, in *outside, w io.Writer, dryRun bool) error {
 	for _, wanted := range a.objects() {
 		live := wanted.DeepCopyObject().(client.Object)
 		err := in.Get(ctx, client.ObjectKeyFromObject(wanted), live)
+		what := made(dryRun)
 		switch {
 		case apierrors.IsNotFound(err):
-			if !dryRun {
+			if err = nil; !dryRun {
 				err = in.Create(ctx, wanted, client.FieldOwner(cli.FieldManager))
-			} else {
-				err = nil
 			}
-			tell(w, in.name, wanted, made(dryRun))
 		case err == nil:
-			err = a.adjust(ctx, in, live, wanted, dryRun)
-			tell(w, in.name, wanted, "is there")
+			what, err = a.adjust(ctx, in, live, wanted, dryRun)
 		}
 		if err != nil {
 			return fmt.Errorf("make %s in %s: %w", describe(wanted), in.name, in.cluster.Explain(err))
 		}
+		tell(w, in.name, wanted, what)
 	}
-	return nil
+	if dryRun {
+		return nil
+	}
+	return a.dropInterim(ctx, in)
 }
 
-// adjust brings what is there up to date, or refuses to.
-func (a access) adjust(ctx context.Context, in *outside, live, wanted client.Object, dryRun bool) error {
+// adjust brings what is there up to date, and returns what became of it.
+func (a access) adjust(ctx context.Context, in *outside, live, wanted client.Object, dryRun bool) (string, error) {
 	switch wanted := wanted.(type) {
 	case *rbacv1.ClusterRoleBinding:
-		if bound := live.(*rbacv1.ClusterRoleBinding).RoleRef.Name; bound != wanted.RoleRef.Name {
-			return fmt.Errorf("it binds ClusterRole %s, not %s, and cannot be changed: delete it, or say --role=%s", bound, wanted.RoleRef.Name, bound)
+		if bound := live.(*rbacv1.ClusterRoleBinding); bound.RoleRef.Name != wanted.RoleRef.Name {
+			return rebound(bound, dryRun), a.rebind(ctx, in, bound, wanted, dryRun)
 		}
 	case *rbacv1.ClusterRole:
 		role := live.(*rbacv1.ClusterRole)
 		before := role.DeepCopy()
 		role.Rules = wanted.Rules
-		return patch(ctx, in, role, before, dryRun)
+		return "is there", patch(ctx, in, role, before, dryRun)
 	case *rbacv1.Role:
 		role := live.(*rbacv1.Role)
 		before := role.DeepCopy()
 		role.Rules = wanted.Rules
-		return patch(ctx, in, role, before, dryRun)
+		return "is there", patch(ctx, in, role, before, dryRun)
 	}
-	return nil
+	return "is there", nil
 }
 
 func patch(ctx context.Context, in *outside, role, before client.Object, dryRun bool) error {
@@ -169,35 +211,6 @@ func (a access) tokens(ctx context.Context, in *outside) ([]corev1.Secret, error
 	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool {
 		return s.Type != corev1.SecretTypeServiceAccountToken || s.Annotations[corev1.ServiceAccountNameKey] != accessName
 	}), nil
-}
-
-// leastRules are what the hub needs in a user cluster before anything is installed in it: the table in
-// api/docs/kubernetescluster.md says what for.
-func leastRules() []rbacv1.PolicyRule {
-	own := v1alpha1.Group
-	return []rbacv1.PolicyRule{
-		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "list", "watch", "create", "patch"),
-		rule(own, []string{"applicationdefinitions"}, "get", "list", "watch", "create", "patch", "delete", "copy", "enforce", "install"),
-		rule(own, []string{"applicationinstallations"}, "get", "list", "watch", "create", "update", "patch", "delete"),
-		rule(own, []string{"applicationdefinitions/status", "applicationinstallations/status"}, "patch"),
-		rule(own, []string{"applications"}, "get", "list", "watch", "create", "patch", "delete"),
-		rule(own, []string{"applicationrollbacks", "applicationsnapshots"}, "get", "list", "watch", "create", "delete"),
-		rule(own, []string{"statefulapplications", "applicationsnapshotclasses"}, "list"),
-		rule("events.k8s.io", []string{"events"}, "create", "patch"),
-		rule("", []string{"secrets"}, "get", "list", "watch", "create", "update", "patch", "delete"),
-		rule("", []string{"configmaps"}, "get", "list", "watch"),
-		rule("", []string{"namespaces"}, "get", "create", "patch", "install-into"),
-		rule("", []string{"serviceaccounts"}, "impersonate"),
-	}
-}
-
-// leastRulesHere are what it needs beside that in the system namespace, where the schemas of values are.
-func leastRulesHere() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, "create", "patch")}
-}
-
-func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
 // made says what became, or would become, of an object that was not there.

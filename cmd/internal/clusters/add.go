@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,6 @@ type add struct {
 
 	server       string
 	role         string
-	least        bool
 	agent, seed  bool
 	labels       map[string]string
 	rotate       bool
@@ -52,13 +52,18 @@ The administrator's kubeconfig is used here only, and may be one that runs a pro
 neither stored nor sent to the hub. The address of the API server is taken from it, unless
 --server says how the hub reaches it.
 
-That token may do everything in the cluster: charts consist of whatever they like. With --least
-or --role, it may do less, and what charts consist of is for others to grant.
+That token may do what the hub needs before anything is installed, and with --agent what installing
+Waybill's own share takes. What charts consist of is for you to grant to the ServiceAccounts that
+installations act as. With --role=cluster-admin, installations without a ServiceAccount can consist of
+anything.
 
 Running it again changes nothing but what other flags say; --rotate makes another token and
 deletes the old one.`,
 		Example: `  # A context of the kubeconfig that kubectl uses; the hub is its current context
   waybill cluster add berlin --context berlin --agent --label environment=production
+
+  # Installations need no ServiceAccount there: the hub may write whatever charts consist of
+  waybill cluster add berlin --context berlin --role cluster-admin
 
   # From a file of its own; what would be made
   waybill cluster add berlin --kubeconfig berlin.kubeconfig --dry-run`,
@@ -69,8 +74,7 @@ deletes the old one.`,
 	flags := cmd.Flags()
 	o.admin.addFlags(env, flags)
 	flags.StringVar(&o.server, "server", "", "Address at which the hub reaches the API server, as https://HOST:PORT; that of the kubeconfig unless given")
-	flags.StringVar(&o.role, "role", "", "ClusterRole of the cluster that the hub gets there; cluster-admin unless given")
-	flags.BoolVar(&o.least, "least", false, "Give the hub what it needs before anything is installed, and no more")
+	flags.StringVar(&o.role, "role", "", "ClusterRole of the cluster that the hub gets there; the one it has, or else "+accessName+", with just what the hub needs, unless given")
 	flags.BoolVar(&o.agent, "agent", false, "Have the hub install Waybill's own share of the cluster (spec.agent)")
 	flags.BoolVar(&o.seed, "seed", false, "The cluster is a seed (spec.role)")
 	flags.StringToStringVar(&o.labels, "label", nil, "Label of the KubernetesCluster, as KEY=VALUE; can be repeated")
@@ -93,10 +97,6 @@ func (o *add) check(name string) error {
 		return errors.New("--kubeconfig or --context must say which cluster, as its administrator")
 	case o.env.NamesCluster():
 		return errors.New("clusters are brought in to the hub: leave out --cluster")
-	case o.least && o.role != "":
-		return errors.New("--least makes a ClusterRole of its own: leave out --role")
-	case o.least && o.agent:
-		return errors.New("--agent installs ClusterRoles, which takes rights that --least does not give: leave out one of them")
 	case o.seed && o.agent:
 		return errors.New("a seed runs a chart of its own: leave out --agent or --seed")
 	case o.server != "" && !strings.HasPrefix(o.server, "https://"):
@@ -105,15 +105,22 @@ func (o *add) check(name string) error {
 	return nil
 }
 
-func (o *add) access() access {
-	a := access{namespace: o.env.SystemNamespace, role: o.role, least: o.least}
-	switch {
-	case o.least:
+// access returns what the hub gets in a cluster that has nothing of it yet.
+func (o *add) access(ctx context.Context, agent bool) (access, error) {
+	return access{namespace: o.env.SystemNamespace, role: cmp.Or(o.role, accessName)}.withAgent(ctx, agent)
+}
+
+// accessIn returns what the hub gets in a cluster. Unless --role says which one, the account keeps the ClusterRole
+// that it has there.
+func (o *add) accessIn(ctx context.Context, in *outside, agent bool) (a access, err error) {
+	a = access{namespace: o.env.SystemNamespace, role: o.role}
+	if a.role == "" {
 		a.role = accessName
-	case o.role == "":
-		a.role = clusterAdmin
+		if a, err = a.bound(ctx, in); err != nil {
+			return a, err
+		}
 	}
-	return a
+	return a.withAgent(ctx, agent)
 }
 
 func (o *add) run(cmd *cobra.Command, name string) error {
@@ -122,7 +129,11 @@ func (o *add) run(cmd *cobra.Command, name string) error {
 	}
 	wants := wanted{key: client.ObjectKey{Namespace: home(o.env), Name: name}, labels: o.labels, agent: o.agent, seed: o.seed}
 	if o.format.Structured() {
-		return printManifests(o.env.Out, o.format.String() == "json", o.access(), wants)
+		a, err := o.access(cmd.Context(), o.agent)
+		if err != nil {
+			return err
+		}
+		return printManifests(o.env.Out, o.format.String() == "json", a, wants)
 	}
 	ctx, cancel := o.env.Context(cmd, o.timeout)
 	defer cancel()
@@ -170,7 +181,10 @@ func (o *add) look(ctx context.Context, hub *fleet.Cluster, in *outside, wants w
 
 // make makes everything, in the cluster first.
 func (o *add) make(ctx context.Context, in *outside, e *entry, wants wanted) error {
-	a := o.access()
+	a, err := o.accessIn(ctx, in, wants.object(e.cluster).Spec.Agent != nil)
+	if err != nil {
+		return err
+	}
 	if err := a.ensure(ctx, in, o.env.Out, o.dryRun); err != nil {
 		return err
 	}
@@ -183,7 +197,7 @@ func (o *add) make(ctx context.Context, in *outside, e *entry, wants wanted) err
 		o.env.Warnf("the hub may not reach %s, which %s: --server says another address", server.Server, why)
 	}
 	if o.dryRun {
-		return o.wouldMake(ctx, in, e, wants)
+		return o.wouldMake(ctx, a, in, e, wants)
 	}
 	token, err := o.token(ctx, a, in, e)
 	if err != nil {
@@ -209,9 +223,9 @@ func (o *add) make(ctx context.Context, in *outside, e *entry, wants wanted) err
 }
 
 // wouldMake says what would be made that is not there.
-func (o *add) wouldMake(ctx context.Context, in *outside, e *entry, wants wanted) error {
+func (o *add) wouldMake(ctx context.Context, a access, in *outside, e *entry, wants wanted) error {
 	if e.tokenSecret() == "" || o.rotate {
-		tell(o.env.Out, in.name, o.access().token(), made(true))
+		tell(o.env.Out, in.name, a.token(), made(true))
 	}
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = secretKey(wants.key).Namespace, secretKey(wants.key).Name
@@ -310,7 +324,7 @@ func (o *add) dropToken(ctx context.Context, in *outside, e *entry, before strin
 		return nil
 	}
 	old := &corev1.Secret{}
-	old.Namespace, old.Name = o.access().namespace, before
+	old.Namespace, old.Name = o.env.SystemNamespace, before
 	if err := client.IgnoreNotFound(in.Delete(ctx, old)); err != nil {
 		return fmt.Errorf("delete the old token in %s: %w", in.name, in.cluster.Explain(err))
 	}

@@ -218,9 +218,9 @@ func (o *remove) cleanOutside(ctx context.Context, a access, in *outside, token 
 		}
 	}
 	if others == 0 {
-		made := access{namespace: a.namespace, least: true}.objects()[1:] // without the namespace
+		made := a.made()[1:] // without the namespace
 		slices.Reverse(made)
-		gone = append(gone, made...)
+		gone = append(append(gone, a.binding(interimName, a.role)), made...)
 	}
 	for _, object := range gone {
 		err := in.Get(ctx, client.ObjectKeyFromObject(object), object)

@@ -14,6 +14,12 @@ func IsImpersonation(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate")
 }
 
+// LacksRight reports whether a message says that a request was refused for want of rights: quotas and admission
+// forbid as well, in other words.
+func LacksRight(message string) bool {
+	return strings.Contains(message, ` is forbidden: User "`) || strings.Contains(message, "attempting to grant RBAC permissions not currently held")
+}
+
 // IsKindNotFound reports whether an API server answered that it does not serve the kind, rather
 // than that there is no such object or namespace.
 func IsKindNotFound(err error) bool {

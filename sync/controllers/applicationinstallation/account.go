@@ -24,7 +24,7 @@ var serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 // status, the inventory, the Application that describes the installation, the watches that show drift,
 // and what valuesFrom names, which the installation's writer must be allowed to read.
 func (d *driver) actingAs(ctx context.Context, p plan, refused func(error) acted, work func(plan) acted) acted {
-	p.target = d.cluster
+	p.target, p.allRights = d.cluster, d.allRights()
 	if p.resolved.ServiceAccountName != "" {
 		if err := d.findAccount(ctx, p); err != nil {
 			return refused(err)
@@ -73,15 +73,15 @@ func describeAccount(namespace, name string) string {
 	return "ServiceAccount " + namespace + "/" + name
 }
 
-// explained adds to an error what to do about a right that the ServiceAccount lacks, or that Waybill lacks
-// to act as it. Any other error stays as it is.
+// explained adds to an error what to do about a right that the identity of the installation lacks, or that
+// Waybill lacks to act as it. Any other error stays as it is.
 func explained(p plan, err error) error {
-	if err == nil || p.resolved.ServiceAccountName == "" {
-		return err
+	if err == nil {
+		return nil
 	}
-	if watch.IsImpersonation(err) {
+	if account := p.resolved.ServiceAccountName; account != "" && watch.IsImpersonation(err) {
 		return reconcile.Failed(v1alpha1.ForbiddenReason, "%w; grant Waybill's identity in the cluster the right to impersonate %s",
-			err, describeAccount(p.inst.Namespace, p.resolved.ServiceAccountName))
+			err, describeAccount(p.inst.Namespace, account))
 	}
 	if lacks := lacking(p, err.Error(), err); lacks != nil {
 		return lacks // tried again even if it came from a template, which Helm does not tell from one that cannot render
@@ -89,14 +89,29 @@ func explained(p plan, err error) error {
 	return err
 }
 
-// lacking returns err with what to do about it if the message is that the ServiceAccount lacks a right,
-// and otherwise nil.
+// lacking returns err with what to do about it if the message is that the identity of the installation lacks
+// a right, and otherwise nil.
 func lacking(p plan, message string, err error) error {
-	if p.resolved.ServiceAccountName == "" || !strings.Contains(message, fmt.Sprintf("User %q cannot ", accountUser(p))) {
+	if !watch.LacksRight(message) {
+		return nil
+	}
+	if p.resolved.ServiceAccountName == "" {
+		return reconcile.Failed(v1alpha1.ForbiddenReason, "%w; the installation acts as Waybill itself, which has no right to this: "+
+			"set spec.serviceAccountName to a ServiceAccount that has, grant it to that user, or give that all rights, %s", err, p.allRights)
+	}
+	if !strings.Contains(message, fmt.Sprintf("%q", accountUser(p))) {
 		return nil
 	}
 	return reconcile.Failed(v1alpha1.ForbiddenReason, "%w; the installation acts as %s: bind it to a Role or ClusterRole that grants this",
 		err, describeAccount(p.inst.Namespace, p.resolved.ServiceAccountName))
+}
+
+// allRights says how Waybill gets all rights in the cluster.
+func (d *driver) allRights() string {
+	if d.cluster.UID() == d.Clusters.Local().UID() {
+		return "by the value sync.clusterAdmin of its chart"
+	}
+	return "by `waybill cluster add " + d.cluster.Name().Name + " --role=cluster-admin`"
 }
 
 // stuck adds to an error how to get rid of an installation that cannot be uninstalled as its ServiceAccount.

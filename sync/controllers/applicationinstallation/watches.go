@@ -84,30 +84,13 @@ func (r *Reconciler) wakeUsers(ctx context.Context, secret types.NamespacedName)
 		return
 	}
 	for i := range found.Items {
-		if !names(&found.Items[i], secret.Name) {
+		if !slices.Contains(found.Items[i].GetSecrets(), secret.Name) {
 			continue
 		}
 		for _, d := range drivers {
 			d.wakeUsing(ctx, found.Items[i].Name)
 		}
 	}
-}
-
-func names(definition *v1alpha1.ApplicationDefinition, secret string) bool {
-	for _, v := range definition.Spec.Versions {
-		if v.Template == nil {
-			continue
-		}
-		if h := v.Template.Source.Helm; h != nil {
-			if h.Credentials != nil && h.Credentials.SecretRef.Name == secret || h.CASecretRef != nil && h.CASecretRef.Name == secret {
-				return true
-			}
-		}
-		if g := v.Template.Source.Git; g != nil && g.Credentials != nil && g.Credentials.SecretRef.Name == secret {
-			return true
-		}
-	}
-	return false
 }
 
 // wake is called when a fetch has ended. No driver will ask for the result if the cluster was removed

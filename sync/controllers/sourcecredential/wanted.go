@@ -136,7 +136,7 @@ func (r *Reconciler) needed(ctx context.Context) (map[string][]string, error) {
 	needed := map[string][]string{}
 	for i := range definitions.Items {
 		definition := &definitions.Items[i]
-		names := named(definition)
+		names := definition.GetSecrets()
 		if len(names) == 0 {
 			continue
 		}
@@ -153,32 +153,6 @@ func (r *Reconciler) needed(ctx context.Context) (map[string][]string, error) {
 		}
 	}
 	return needed, nil
-}
-
-// named returns the names of the Secrets that the sources of a definition name.
-func named(definition *v1alpha1.ApplicationDefinition) []string {
-	var names []string
-	add := func(credentials *v1alpha1.SourceCredentials) {
-		if credentials != nil {
-			names = append(names, credentials.SecretRef.Name)
-		}
-	}
-	for _, version := range definition.Spec.Versions {
-		if version.Template == nil {
-			continue
-		}
-		if helm := version.Template.Source.Helm; helm != nil {
-			add(helm.Credentials)
-			if helm.CASecretRef != nil {
-				names = append(names, helm.CASecretRef.Name)
-			}
-		}
-		if git := version.Template.Source.Git; git != nil {
-			add(git.Credentials)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // originals returns the Secrets of the system namespace that are source credentials, without namespaces to

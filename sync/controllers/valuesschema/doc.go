@@ -9,6 +9,7 @@
 // A source that cannot be read is asked again after a back-off; until then the values of that version are
 // checked when the chart is rendered, as those of every version are in any case.
 //
-// A definition is reconciled when its spec changes and when a job ends. The controller owns
+// A definition is reconciled when its spec changes, when a Secret changes that its sources name, and when a job ends. What is
+// asked about a version that it does not have any more is dropped. The controller owns
 // status.valuesSchemas, and no condition.
 package valuesschema

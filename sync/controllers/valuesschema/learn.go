@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,11 +34,11 @@ const maxMessage = 512
 // learn asks for the chart of each version that is not known, and returns what is known of the others. asking
 // says that one is being asked for.
 func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.ApplicationDefinition, s *session) (known []v1alpha1.ValuesSchema, asking bool) {
+	asked := map[string]bool{}
 	for i := range definition.Spec.Versions {
 		version := &definition.Spec.Versions[i]
 		from := sourceOf(definition, version)
 		if from == nil {
-			delete(s.charts, version.Version)
 			continue
 		}
 		source := identify(from)
@@ -44,8 +46,9 @@ func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.Application
 			known = append(known, *entry)
 			continue
 		}
+		asked[version.Version] = true
 		state, got := r.chart(definition, s, version.Version).Set(subscription.Question[learned]{
-			ID: source, Server: address(from), Lacking: true, Ask: func(jobCtx context.Context) (learned, error) {
+			ID: source + r.credentialsID(ctx, from), Server: address(from), Lacking: true, Ask: func(jobCtx context.Context) (learned, error) {
 				got, err := r.fetch(jobCtx, version.Version, from)
 				if err != nil {
 					ctrl.LoggerFrom(ctx).Info("values are not checked at admission: cannot read the chart, will try again",
@@ -60,7 +63,23 @@ func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.Application
 			known = append(known, got.entry)
 		}
 	}
+	s.rest(asked)
 	return known, asking
+}
+
+// credentialsID stands for what the Secrets of a source hold: with other credentials, the source may answer at once.
+func (r *Reconciler) credentialsID(ctx context.Context, from *v1alpha1.ApplicationSource) string {
+	var id strings.Builder
+	for _, name := range from.GetSecrets() {
+		secret, err := r.secret(ctx, name)
+		if err != nil {
+			id.WriteString(" none")
+			continue
+		}
+		_, annotated := secret.Annotations[v1alpha1.SecretTypeAnnotation]
+		fmt.Fprintf(&id, " %s/%t", secret.Hash, annotated)
+	}
+	return id.String()
 }
 
 // chart returns the subscription to the chart of a version.

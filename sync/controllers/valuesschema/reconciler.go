@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get;create;patch
 
-// Reconciler learns schemas. All fields are required.
+// Reconciler learns schemas. Fields without a default are required.
 type Reconciler struct {
 	// Client reads definitions from a cache, and ConfigMaps from the API server.
 	Client client.Client
@@ -34,10 +34,13 @@ type Reconciler struct {
 	Secrets *content.Reader
 	// SystemNamespace holds those, and the ConfigMaps with schemas.
 	SystemNamespace string
+	// Backoff returns the delay after that many failures of a source in a row. Default: 5 s, which doubles up to 10
+	// minutes.
+	Backoff func(failures int) time.Duration
 
 	charts   *subscription.Pool[key, learned]
 	waker    *reconcile.Waker[ctrl.Request]
-	sessions reconcile.Sessions[types.UID, session]
+	sessions reconcile.Sessions[string, session] // by the name of the definition
 }
 
 // Charts fetches charts.
@@ -60,14 +63,16 @@ type learned struct {
 
 // session is what is remembered of a definition between passes.
 type session struct {
+	uid types.UID
 	// stored has the digests in the ConfigMap; nil until it was read.
 	stored map[string]bool
 	// learned has what is not published yet, by version.
 	learned map[string]learned
-	// charts are asked for the schemas of the versions, by version.
+	// charts are asked for the schemas of those versions of which none is known, by version.
 	charts map[string]*subscription.Subscription[key, learned]
 }
 
+// minBackoff and maxBackoff bound the default of Backoff.
 const (
 	minBackoff = 5 * time.Second
 	maxBackoff = 10 * time.Minute
@@ -77,19 +82,18 @@ const (
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	began := time.Now()
 	definition := &v1alpha1.ApplicationDefinition{}
-	if err := r.Client.Get(ctx, req.NamespacedName, definition); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, req.NamespacedName, definition)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if err != nil || !definition.DeletionTimestamp.IsZero() {
+		r.forget(req.Name)
+		return ctrl.Result{}, nil
 	}
 	if !definition.InCatalog() {
 		return ctrl.Result{}, nil // a copy, whose hub knows the schemas
 	}
-	if !definition.DeletionTimestamp.IsZero() {
-		r.forget(definition)
-		return ctrl.Result{}, nil
-	}
-	s := r.sessions.Of(definition.UID, func() *session {
-		return &session{learned: map[string]learned{}, charts: map[string]*subscription.Subscription[key, learned]{}}
-	})
+	s := r.session(definition)
 	if err := r.readStored(ctx, definition, s); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -107,12 +111,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: reconcile.UntilNext(began, due...)}, nil
 }
 
-// forget drops what is remembered of a definition that goes.
-func (r *Reconciler) forget(definition *v1alpha1.ApplicationDefinition) {
-	for i := range definition.Spec.Versions {
-		r.charts.Drop(keyOf(definition, definition.Spec.Versions[i].Version))
+// session returns what is remembered of a definition. If another of its name was there before, that is forgotten.
+func (r *Reconciler) session(definition *v1alpha1.ApplicationDefinition) *session {
+	if s := r.sessions.Get(definition.Name); s != nil && s.uid != definition.UID {
+		r.forget(definition.Name)
 	}
-	r.sessions.Drop(definition.UID)
+	return r.sessions.Of(definition.Name, func() *session {
+		return &session{uid: definition.UID, learned: map[string]learned{}, charts: map[string]*subscription.Subscription[key, learned]{}}
+	})
+}
+
+// forget drops what is remembered of a definition that goes, and what is under way for it.
+func (r *Reconciler) forget(definition string) {
+	if s := r.sessions.Get(definition); s != nil {
+		s.rest(nil)
+		r.sessions.Drop(definition)
+	}
+}
+
+// rest drops the questions about versions of which nothing is asked any more, with what is under way for them.
+func (s *session) rest(asked map[string]bool) {
+	for version, chart := range s.charts {
+		if !asked[version] {
+			chart.Rest()
+			delete(s.charts, version)
+		}
+	}
 }
 
 func keyOf(definition *v1alpha1.ApplicationDefinition, version string) key {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,12 +33,21 @@ func newWorld(t *testing.T) *hub.World {
 	return hub.NewWorld(t, env.Shared(t, env.Options{Name: "hub", NoControllers: true, CRDs: []string{"../../../charts/waybill/crds"}}))
 }
 
-func start(w *hub.World) *hub.Process {
+func start(w *hub.World, options ...func(*valuesschema.Reconciler)) *hub.Process {
 	return hub.Start(w.T, w.Cluster, func(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
-		return (&valuesschema.Reconciler{
+		r := &valuesschema.Reconciler{
 			Client: mgr.GetClient(), Charts: s.Charts, Git: s.Git, Secrets: s.Secrets, SystemNamespace: hub.SystemNamespace,
-		}).SetupWithManager(ctx, mgr)
+		}
+		for _, option := range options {
+			option(r)
+		}
+		return r.SetupWithManager(ctx, mgr)
 	})
+}
+
+// patient asks nothing that has failed again by time.
+func patient(r *valuesschema.Reconciler) {
+	r.Backoff = func(int) time.Duration { return time.Hour }
 }
 
 // push adds a version of the chart web to a repository; change edits it.

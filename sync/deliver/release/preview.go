@@ -173,7 +173,7 @@ func (c *client) previewWrite(before, info *resource.Info, made map[string]bool)
 	switch {
 	case apierrors.IsNotFound(err):
 		p.Before = nil
-		p.After, err = c.resource(info).Create(c.ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		p.After, err = c.post(info, wanted, []string{metav1.DryRunAll})
 		if apierrors.IsNotFound(err) && made[info.Namespace] {
 			p.After, err = wanted, nil
 		}

@@ -7,6 +7,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	"helm.sh/helm/v3/pkg/release"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,13 +43,29 @@ func (c *client) create(info *resource.Info) error {
 	c.setGone(info, false)
 	// A quota, for example, answers with conflicts.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		created, err := c.resource(info).Create(c.ctx, o, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
+		created, err := c.post(info, o, nil)
 		if err != nil {
 			return err
 		}
 		return c.wrote(info, created)
 	})
 	return c.about("create", info, err)
+}
+
+// post creates an object. A role that grants what its creator lacks takes the right to escalate, which may be
+// limited to names: the name of what is posted is not part of the request, so such a role is applied instead.
+// Without force, that takes nothing from a role that was created meanwhile.
+func (c *client) post(info *resource.Info, o *unstructured.Unstructured, dryRun []string) (*unstructured.Unstructured, error) {
+	to := c.resource(info)
+	created, err := to.Create(c.ctx, o, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager, DryRun: dryRun})
+	if !apierrors.IsForbidden(err) || info.Mapping.GroupVersionKind.Group != rbacv1.GroupName {
+		return created, err
+	}
+	applied, again := to.Apply(c.ctx, info.Name, o, metav1.ApplyOptions{FieldManager: v1alpha1.HelmFieldManager, DryRun: dryRun})
+	if again != nil {
+		return nil, err
+	}
+	return applied, nil
 }
 
 // wrote records an object as the API server returned it.

@@ -70,6 +70,8 @@ type Subscription[K comparable, A any] struct {
 	pool  *Pool[K, A]
 	owner K
 	state State
+	// asked is the ID of the question of the attempt that is under way.
+	asked string
 	// every is that of the last question, and retry when that is due again.
 	every time.Duration
 	retry reconcile.Retry
@@ -79,8 +81,9 @@ type Subscription[K comparable, A any] struct {
 // State returns the state.
 func (s *Subscription[K, A]) State() State { return s.state }
 
-// Set says what the owner wants to know, and begins an attempt if that is due. It returns the answer once, when
-// an attempt has succeeded, and otherwise nil.
+// Set says what the owner wants to know, and begins an attempt if that is due. An attempt at another question is
+// dropped, and the end of it enqueues the owner. Set returns the answer once, when an attempt has succeeded, and
+// otherwise nil.
 func (s *Subscription[K, A]) Set(q Question[A]) (State, *A) {
 	s.every = q.Every
 	if !s.due(q) {
@@ -91,6 +94,9 @@ func (s *Subscription[K, A]) Set(q Question[A]) (State, *A) {
 		s.drop()
 		return s.end(q.ID, q.Missing), nil
 	}
+	if s.asked != q.ID {
+		s.drop() // its answer is of no use, and may take its time
+	}
 	shown := s.shown
 	got, ended := s.pool.jobs.Do(q.Server, s.owner, q.ID, func(ctx context.Context) attempt[A] {
 		defer shown.Begin()()
@@ -99,7 +105,7 @@ func (s *Subscription[K, A]) Set(q Question[A]) (State, *A) {
 	})
 	switch {
 	case !ended:
-		return s.asking(), nil
+		return s.asking(q.ID), nil
 	case got.err != nil:
 		return s.end(q.ID, got.err), nil
 	default:
@@ -136,10 +142,11 @@ func (s *Subscription[K, A]) drop() {
 }
 
 // asking notes that an attempt is under way.
-func (s *Subscription[K, A]) asking() State {
-	if s.state.Phase != Asking {
+func (s *Subscription[K, A]) asking(id string) State {
+	if s.state.Phase != Asking || s.asked != id {
 		s.state.Phase, s.state.Began = Asking, time.Now()
 	}
+	s.asked = id
 	_, s.state.Slow = s.shown.Shown()
 	s.state.Due = time.Time{}
 	return s.state

@@ -178,6 +178,30 @@ func TestSet_withoutWhatTheSourceAsksFor(t *testing.T) {
 	})
 }
 
+// An attempt that hangs does not keep the owner from asking something else.
+func TestSet_dropsAnAttemptAtAnotherQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(t)
+		o.says = hangs
+		first, _ := o.pass(subscription.Question[string]{ID: "a"})
+		require.Equal(t, subscription.Asking, first.Phase)
+		time.Sleep(time.Second)
+
+		o.says = func(context.Context) (string, error) { return "of b", nil }
+		q := subscription.Question[string]{ID: "b"}
+		state, _ := o.pass(q)
+		assert.Equal(t, subscription.Asking, state.Phase)
+		assert.Equal(t, time.Now(), state.Began, "it is another attempt")
+		assert.EqualValues(t, 1, o.woken.Load(), "the attempt at the first question has ended")
+		state, _ = o.pass(q)
+		assert.Equal(t, subscription.Asking, state.Phase)
+		_, got := o.pass(q)
+		require.NotNil(t, got)
+		assert.Equal(t, "of b", *got)
+		assert.EqualValues(t, 2, o.asked.Load())
+	})
+}
+
 func hangs(ctx context.Context) (string, error) {
 	<-ctx.Done()
 	return "", ctx.Err()

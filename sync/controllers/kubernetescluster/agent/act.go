@@ -14,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/deliver/release"
@@ -54,6 +55,12 @@ type Task struct {
 func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Applier, task Task) Acted {
 	defer c.Hold()() // even if ctx is canceled, it records its result
 
+	got := i.install(ctx, c, a, task)
+	got.Err = advised(got.Err)
+	return got
+}
+
+func (i *Installer) install(ctx context.Context, c *cluster.Cluster, a *apply.Applier, task Task) Acted {
 	w, known, dirty := task.Wanted, task.Known, task.Dirty
 	got := Acted{Agent: known.DeepCopy()}
 	if got.Err = i.namespace(ctx, c.Client()); got.Err != nil {
@@ -94,6 +101,14 @@ func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Ap
 		got.Err = reconcile.Failed(v1alpha1.UpgradeFailedReason, "correct what others have changed: %w", err)
 	}
 	return got
+}
+
+// advised adds to an error what to do about a right that the user of the kubeconfig lacks.
+func advised(err error) error {
+	if err == nil || !watch.LacksRight(err.Error()) {
+		return err
+	}
+	return fmt.Errorf("%w; `waybill cluster add` with --agent, in the version of the hub, grants the user of the kubeconfig what the chart takes", err)
 }
 
 // withoutRoles leave out what gives people rights to write Waybill's kinds.
@@ -159,6 +174,10 @@ func (i *Installer) namespace(ctx context.Context, c client.Client) error {
 func (i *Installer) Uninstall(ctx context.Context, c *cluster.Cluster, known *v1alpha1.ClusterAgentStatus) error {
 	defer c.Hold()()
 
+	return advised(i.uninstall(ctx, c, known))
+}
+
+func (i *Installer) uninstall(ctx context.Context, c *cluster.Cluster, known *v1alpha1.ClusterAgentStatus) error {
 	installed, err := inventory.Decode(known.Inventory)
 	if err != nil {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "read status.agent.inventory: %w", err)

@@ -60,6 +60,35 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// K9: what a definition requires is provided before it, and corrected before it when both change.
+func TestInOrder(t *testing.T) {
+	definition := func(name string, requires ...string) v1alpha1.ApplicationDefinition {
+		d := v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, other := range requires {
+			d.Spec.Requires = append(d.Spec.Requires, v1alpha1.ApplicationRequirement{Name: other})
+		}
+		return d
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		given  []v1alpha1.ApplicationDefinition
+		want   []string
+	}{
+		"by name":  {"the order is the same each time", []v1alpha1.ApplicationDefinition{definition("b"), definition("a")}, []string{"a", "b"}},
+		"requires": {"also through others", []v1alpha1.ApplicationDefinition{definition("a", "c", "d"), definition("b"), definition("c", "d"), definition("d")}, []string{"d", "c", "a", "b"}},
+		"missing":  {"the installation says so", []v1alpha1.ApplicationDefinition{definition("a", "z"), definition("b")}, []string{"a", "b"}},
+		"cycle":    {"the installations say so", []v1alpha1.ApplicationDefinition{definition("a", "b"), definition("b", "a"), definition("c", "c")}, []string{"b", "a", "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, d := range inOrder(tc.given) {
+				got = append(got, d.Name)
+			}
+			assert.Equal(t, tc.want, got, tc.reason)
+		})
+	}
+}
+
 // K62: where the hub installs admission in a cluster, what is asked for waits for that.
 func TestAgentPending(t *testing.T) {
 	kc := &v1alpha1.KubernetesCluster{}

@@ -49,10 +49,8 @@ func (c *provided) provide(ctx context.Context, s *scope) error {
 	for _, record := range s.kc.Status.Provided {
 		records[record.Name] = record
 	}
-	slices.SortFunc(definitions.Items, func(a, b v1alpha1.ApplicationDefinition) int { return cmp.Compare(a.Name, b.Name) })
 	exist := map[string]bool{}
-	for i := range definitions.Items {
-		d := &definitions.Items[i]
+	for _, d := range inOrder(definitions.Items) {
 		record, recorded := records[d.Name]
 		recorded = recorded && record.UID == d.UID
 		mode := modeOf(d, s.kc)
@@ -74,7 +72,35 @@ func (c *provided) provide(ctx context.Context, s *scope) error {
 			c.made[d.Name] = d.UID
 		}
 	}
+	slices.SortFunc(s.report.Provided, func(a, b v1alpha1.ProvidedDefinition) int { return cmp.Compare(a.Name, b.Name) })
 	return c.release(ctx, s, live, exist)
+}
+
+// inOrder returns definitions by name, each after those that it requires. An installation waits for those that it
+// requires in the version that they want: what is to change together has to be written in that order.
+func inOrder(definitions []v1alpha1.ApplicationDefinition) []*v1alpha1.ApplicationDefinition {
+	slices.SortFunc(definitions, func(a, b v1alpha1.ApplicationDefinition) int { return cmp.Compare(a.Name, b.Name) })
+	left := make(map[string]*v1alpha1.ApplicationDefinition, len(definitions))
+	for i := range definitions {
+		left[definitions[i].Name] = &definitions[i]
+	}
+	ordered := make([]*v1alpha1.ApplicationDefinition, 0, len(definitions))
+	var place func(name string)
+	place = func(name string) {
+		d := left[name]
+		if d == nil {
+			return // it has its place, or is about to: what requires itself has no order
+		}
+		delete(left, name)
+		for _, requirement := range d.Spec.Requires {
+			place(requirement.Name)
+		}
+		ordered = append(ordered, d)
+	}
+	for i := range definitions {
+		place(definitions[i].Name)
+	}
+	return ordered
 }
 
 func text(err error) string {
