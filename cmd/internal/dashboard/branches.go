@@ -312,12 +312,15 @@ func (b *branches) watch(ctx context.Context, at tree.Site, cluster *fleet.Clust
 	ending := make(chan outcome, 1)
 	answered := func(err error) {
 		if o := outcomeOf(err); o != watched {
-			ending <- o // once: the reflector makes one request after the other
+			select {
+			case ending <- o:
+			default: // there is an outcome already
+			}
 			stop()
 		}
 	}
 	silent := logr.Discard()
-	cache.NewReflectorWithOptions(&cache.ListWatch{
+	cache.NewReflectorWithOptions(relisted(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := source.List(ctx, o)
 			answered(err)
@@ -331,7 +334,7 @@ func (b *branches) watch(ctx context.Context, at tree.Site, cluster *fleet.Clust
 			}
 			return changes, err
 		},
-	}, &metav1.PartialObjectMetadata{}, &twig{b, at}, cache.ReflectorOptions{Logger: &silent}).RunWithContext(ctx)
+	}, listing{}), &metav1.PartialObjectMetadata{}, &twig{b, at}, cache.ReflectorOptions{Logger: &silent}).RunWithContext(ctx)
 	select {
 	case o := <-ending:
 		return o

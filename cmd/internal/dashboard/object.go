@@ -210,7 +210,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	f := newFollow(c, object, func() client.ObjectList {
+	f := newFollow(listing{c}, object, func() client.ObjectList {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return list
