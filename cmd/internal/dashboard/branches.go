@@ -144,7 +144,7 @@ func outcomeOf(err error) outcome {
 		return refused
 	case apierrors.IsUnauthorized(err):
 		return rejected
-	case fleet.NotListable(err):
+	case fleet.NotListable(err), fleet.TooMuch(err):
 		return absent
 	}
 	return watched

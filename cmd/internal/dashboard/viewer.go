@@ -21,6 +21,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 const (
@@ -34,6 +35,8 @@ const (
 	reviewWithin  = 10 * time.Second
 	reviewsAtOnce = 16
 	maxReviews    = 20_000
+	// maxReason is how much is kept of what an API server says of an answer.
+	maxReason = 500
 )
 
 // viewer is the user that a request is answered for. Pages show, and actions do, what that user may: the hub
@@ -150,7 +153,7 @@ func (v *viewer) ask(ctx context.Context, in *fleet.Cluster, what authorizationv
 	}
 	why := fmt.Sprintf("You may not %s.", describeRight(what))
 	if said := cmp.Or(r.Status.EvaluationError, r.Status.Reason); said != "" {
-		why += " " + said
+		why += " " + excerpt.Of(said, maxReason) // it is kept, and a user cluster says it
 	}
 	return review{why: why, at: at}, nil
 }

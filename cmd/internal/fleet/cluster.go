@@ -50,6 +50,7 @@ type Cluster struct {
 	// bound returns the configuration of a user cluster with what its API server sends bounded; nil for no bounds. The clusters
 	// of a seed have it, too.
 	bound   func(*rest.Config) (*rest.Config, error)
+	most    int   // how many objects a list has; 0 for any number
 	invalid error // why there is no config
 	connect func() (*connection, error)
 }
@@ -163,7 +164,7 @@ func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
-	other.shown, other.Paused, other.seed, other.via, other.kubeconfig, other.bound = c.shown, c.Paused, c.seed, c.via, c.kubeconfig, c.bound
+	other.shown, other.Paused, other.seed, other.via, other.kubeconfig, other.bound, other.most = c.shown, c.Paused, c.seed, c.via, c.kubeconfig, c.bound, c.most
 	return other
 }
 
@@ -300,6 +301,9 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
 	other := newCluster(key, config)
 	other.Paused, other.seed, other.via, other.bound = k.Spec.Paused, k.IsSeed(), via, c.bound
+	if c.bound != nil {
+		other.most = maxListed
+	}
 	return other
 }
 
