@@ -239,7 +239,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 		defer stop()
 		_ = f.run(ctx) // without it, the page is what it was when it was opened
 	}()
-	return &shown{in: cluster, what: read}, nil
+	return &shown{at: at.cluster, in: cluster, what: read}, nil
 }
 
 // alone returns what is kept of whatever a watch of one object sends: which one it is, and its version. Nothing else of it is
@@ -256,6 +256,7 @@ func (a address) alone(sent any) (any, error) {
 
 // shown is the object of a page.
 type shown struct {
+	at   types.NamespacedName // of the KubernetesCluster; zero for the hub
 	in   *fleet.Cluster
 	what authorizationv1.ResourceAttributes
 }

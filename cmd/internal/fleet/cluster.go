@@ -168,17 +168,32 @@ func (c *Cluster) As(user string, groups ...string) *Cluster {
 	return other
 }
 
+// ErrUnanswered is what Explain makes of an error, among others, if the API server did not answer.
+var ErrUnanswered = errors.New("the API server does not answer")
+
+// unanswered says that an API server did not answer.
+type unanswered struct {
+	said  string
+	cause error
+}
+
+// Error implements error.
+func (e *unanswered) Error() string { return e.said }
+
+// Unwrap returns ErrUnanswered, and what has failed.
+func (e *unanswered) Unwrap() []error { return []error{ErrUnanswered, e.cause} }
+
 // Explain turns the error of a request that neither the cluster nor anything in between answered
-// into one that says so; other errors are returned unchanged.
+// into one that says so, and is ErrUnanswered; other errors are returned unchanged.
 func (c *Cluster) Explain(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	if failed.Timeout() {
-		return fmt.Errorf("the API server of %s does not answer in time", c.Name())
+		return &unanswered{fmt.Sprintf("the API server of %s does not answer in time", c.Name()), ErrUnanswered}
 	}
-	return fmt.Errorf("the API server of %s does not answer: %w", c.Name(), failed.Err)
+	return &unanswered{fmt.Sprintf("the API server of %s does not answer: %s", c.Name(), failed.Err), failed.Err}
 }
 
 // UserClusters returns the clusters of the hub, sorted by namespace and name, and those of each seed behind
