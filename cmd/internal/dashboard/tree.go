@@ -221,7 +221,7 @@ func (s *server) linkOf(ctx context.Context, v *viewer, row tree.Row) string {
 		key = types.NamespacedName{} // it is the hub itself
 	}
 	switch {
-	case row.Name == "":
+	case row.Name == "", row.Seed != types.NamespacedName{}: // pages are about the hub's own clusters, of which one may have the same key
 		return ""
 	case row.Group == "" && row.Kind == "Pod":
 		return logsLink(key, row.Namespace, row.Name)
