@@ -118,7 +118,8 @@ func (v *viewer) may(ctx context.Context, in *fleet.Cluster, what authorizationv
 			v.reviews.Add(key, now, reviewLost)
 			return now.allowed, now.why
 		}
-		if found && unanswered(got.Err) && v.now().Sub(before.at) < reviewLost {
+		// A user makes the API server turn their requests away by sending it too many: that is no reason to believe what it said before.
+		if found && unanswered(got.Err) && !apierrors.IsTooManyRequests(got.Err) && v.now().Sub(before.at) < reviewLost {
 			return before.allowed, before.why
 		}
 		return false, "It cannot be found out what you may do: " + in.Explain(got.Err).Error()
