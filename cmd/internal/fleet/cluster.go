@@ -200,20 +200,28 @@ func (c *Cluster) Explain(err error) error {
 // it. A cluster whose kubeconfig cannot be used is included and returns the error when it is used. The hub
 // itself comes first, whether or not it has a KubernetesCluster.
 func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
-	return c.UserClustersIf(ctx, func(*v1alpha1.KubernetesCluster) bool { return true })
+	return c.UserClustersIf(ctx, Selection{})
 }
 
-// UserClustersIf is like UserClusters, with those of the hub's clusters that keep accepts: of the others, not even the kubeconfig is
-// read. keep is called for one after the other, and not for the hub itself.
-func (c *Cluster) UserClustersIf(ctx context.Context, keep func(*v1alpha1.KubernetesCluster) bool) ([]*Cluster, error) {
-	hub, others, err := c.list(ctx, keep)
+// Selection says which user clusters are read; the zero value is for all.
+type Selection struct {
+	// Keep accepts clusters of the hub; nil for all. It is called for one after the other, and not for the hub itself.
+	Keep func(*v1alpha1.KubernetesCluster) bool
+	// Behind is how many clusters of seeds are read at most, each seed having an equal part of it; 0 for all. Where there are more
+	// behind a seed, there is one that returns an error that says so.
+	Behind int
+}
+
+// UserClustersIf is like UserClusters, with the clusters that only selects: of the others, not even the kubeconfig is read.
+func (c *Cluster) UserClustersIf(ctx context.Context, only Selection) ([]*Cluster, error) {
+	hub, others, err := c.list(ctx, only.Keep)
 	if err != nil {
 		return nil, err
 	}
-	return append([]*Cluster{hub}, withSeeds(ctx, others)...), nil
+	return append([]*Cluster{hub}, withSeeds(ctx, others, only.Behind)...), nil
 }
 
-// list returns the hub with its KubernetesCluster, if it has one, and the clusters of those others that keep accepts.
+// list returns the hub with its KubernetesCluster, if it has one, and the clusters of those others that keep accepts; nil for all.
 func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluster) bool) (itself *Cluster, others []*Cluster, err error) {
 	conn, err := c.connect()
 	if err != nil {
@@ -233,7 +241,7 @@ func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluste
 			hub.Key, hub.Paused = client.ObjectKeyFromObject(k), k.Spec.Paused
 			continue
 		}
-		if !keep(k) {
+		if keep != nil && !keep(k) {
 			continue
 		}
 		group.Go(func() error {
