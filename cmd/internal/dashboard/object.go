@@ -144,7 +144,7 @@ func (s *server) describe(ctx context.Context, sub *subject) (map[string]any, er
 		command += " --cluster " + sub.at.cluster.String()
 	}
 	conditions, err := conditionsOf(sub.object)
-	shown, of := sections(sub.at.cluster, sub.object, s.defaults(ctx, sub.viewer))
+	shown, of := sections(sub.at.cluster, sub.object, s.offers(ctx, sub.viewer))
 	shown = append(shown, conditionSection(conditions))
 	found, gaps, missing := events.List(ctx, []tree.Member{{ID: idOf(sub.object), Cluster: sub.cluster}})
 	shown = append(shown, eventSection(found))
