@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -301,11 +302,8 @@ func (b *branches) remark() string {
 // watch watches a site until ctx ends, which is no outcome, or there is one that is not watched.
 func (b *branches) watch(ctx context.Context, at tree.Site, cluster *fleet.Cluster, w *siteWatch) outcome {
 	source, err := metadataOf(cluster, at)
-	switch {
-	case err != nil && outcomeOf(err) != watched:
-		return outcomeOf(err)
-	case err != nil:
-		return absent
+	if err != nil {
+		return cmp.Or(outcomeOf(err), absent)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -362,8 +360,7 @@ func metadataOf(cluster *fleet.Cluster, at tree.Site) (metadata.ResourceInterfac
 	return c.Resource(mapping.Resource).Namespace(at.Namespace), nil
 }
 
-// twig is what a watch of a site tells of: it has the page fetched again for what concerns its tree. It is a store that keeps
-// nothing.
+// twig is what a watch of a site tells of: it has the page fetched again for what concerns its tree, and keeps nothing.
 type twig struct {
 	*branches
 	at tree.Site
