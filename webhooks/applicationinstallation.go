@@ -83,10 +83,7 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 		return nil, err
 	}
 	account := obj.GetServiceAccountName(def, i.defaultAccount)
-	wanted := append(i.needs(obj), needsOrder(obj)...)
-	if account != "" {
-		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; permission to create pods there is enough"))
-	}
+	wanted := needsToInstall(obj, account)
 	snapshots, warnings, err := i.needsSnapshot(ctx, obj, def)
 	if err != nil {
 		return nil, err
@@ -210,25 +207,12 @@ func (i *applicationInstallations) reviewValues(ctx context.Context, obj, old *v
 	return nil
 }
 
-// needs returns the rights that an installation uses on behalf of its writer, since the chart
-// runs with Waybill's own. The right to install is checked in the installation's namespace, so that
-// a RoleBinding there can grant it, too.
-func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []need {
-	wanted := []need{needs("spec.applicationRef installs it", authorizationv1.ResourceAttributes{
-		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource,
-		Namespace: obj.Namespace, Name: obj.Spec.ApplicationRef.Name,
-	})}
-	if ns := obj.Spec.Namespace; ns != nil {
-		wanted = append(wanted, needsNamespace(ns, obj.Namespace)...)
-	}
-	for n, ref := range obj.Spec.ValuesFrom {
-		resource := "secrets"
-		if ref.Kind == "ConfigMap" {
-			resource = "configmaps"
-		}
-		wanted = append(wanted, needs(fmt.Sprintf("spec.valuesFrom[%d] names it", n), authorizationv1.ResourceAttributes{
-			Verb: "get", Resource: resource, Namespace: obj.Namespace, Name: ref.Name,
-		}))
+// needsToInstall returns the rights that an installation uses on behalf of its writer, since the chart
+// runs with Waybill's own. The dashboard asks for the same.
+func needsToInstall(obj *v1alpha1.ApplicationInstallation, account string) []need {
+	var wanted []need
+	for _, r := range validation.RightsToInstall(obj, account) {
+		wanted = append(wanted, need{anyOf: r.AnyOf, because: r.Because})
 	}
 	return wanted
 }
@@ -240,27 +224,6 @@ func needsAnyNamespace() []need {
 	for _, verb := range []string{verbInstallInto, "create", "patch"} {
 		wanted = append(wanted, needs("the definition, which is not known yet, may name any namespace: set spec.namespace",
 			authorizationv1.ResourceAttributes{Verb: verb, Resource: "namespaces"}))
-	}
-	return wanted
-}
-
-// needsNamespace returns rights in the target namespace, so that a Role there can grant them.
-func needsNamespace(ns *v1alpha1.TargetNamespace, own string) []need {
-	var wanted []need
-	if ns.Name != own {
-		wanted = append(wanted, needs("spec.namespace differs from the installation's namespace", authorizationv1.ResourceAttributes{
-			Verb: verbInstallInto, Resource: "namespaces", Namespace: ns.Name, Name: ns.Name,
-		}))
-		if ns.Create {
-			wanted = append(wanted, needs("spec.namespace.create creates it", authorizationv1.ResourceAttributes{
-				Verb: "create", Resource: "namespaces", Name: ns.Name,
-			}))
-		}
-	}
-	if len(ns.Labels)+len(ns.Annotations) > 0 {
-		wanted = append(wanted, needs("spec.namespace has labels or annotations", authorizationv1.ResourceAttributes{
-			Verb: "patch", Resource: "namespaces", Namespace: ns.Name, Name: ns.Name,
-		}))
 	}
 	return wanted
 }

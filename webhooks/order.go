@@ -91,19 +91,6 @@ func (o *order) reviewDefinition(ctx context.Context, obj *v1alpha1.ApplicationD
 	return field.Invalid(field.NewPath("spec", "requires"), field.OmitValueType{}, "the definition would require itself: "+strings.Join(cycle, " -> "))
 }
 
-// needsOrder returns the rights that it takes to have an installation wait for others: their readiness shows
-// in its status, and conditions read more of them.
-func needsOrder(obj *v1alpha1.ApplicationInstallation) []need {
-	var wanted []need
-	for n, dependency := range obj.Spec.DependsOn {
-		key := dependency.GetKey(obj.Namespace)
-		wanted = append(wanted, needs(fmt.Sprintf("spec.dependsOn[%d] shows whether it is ready", n), authorizationv1.ResourceAttributes{
-			Verb: "get", Group: v1alpha1.Group, Resource: applicationInstallationResource, Namespace: key.Namespace, Name: key.Name,
-		}))
-	}
-	return wanted
-}
-
 // needsSnapshot returns the rights that the snapshots take which an installation has made before its upgrades,
 // and going back to them; what its definition alone asks for is that one's. def is nil if it is not known.
 func (i *applicationInstallations) needsSnapshot(

@@ -5,25 +5,38 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"runtime"
 	"strings"
 
 	"k8s.io/client-go/rest"
 )
 
-// Bounds bound what the API servers of clusters that are not engaged send to this process: each response and event, and all
-// that are received at once. Redirects are not followed. It is for clients that keep nothing of what they read. It is safe
-// for concurrent use.
-type Bounds struct{ options Options }
+// Bounds bound what the API servers of clusters that are not engaged send to this process: each response and event, all
+// that are received at once, and what clients may hold of it. Redirects are not followed. It is for clients that are made for a
+// page or a stream, and garbage after that. It is safe for concurrent use.
+type Bounds struct {
+	options Options
+	held    *pool // by all clients
+}
 
-// NewBounds returns bounds for a process of which about a quarter of a gigabyte may be taken by what is being received.
+// NewBounds returns bounds for a process of which about a quarter of a gigabyte may be taken by what is being received, and half
+// of one by what is held. What one client holds is bounded by half of that.
 func NewBounds() *Bounds {
 	l := defaultLimits()
 	l.body, l.bodyWeight, l.frame, l.frameWeight = l.body/2, l.bodyWeight/4, l.frame/4, l.frameWeight/4
-	return &Bounds{Options{limits: l, underWay: newPool(maxAllUnderWay/2, "the decoded size of all answers under way, most of them of this cluster,")}}
+	l.object, l.objectWeight, l.held = l.frame, l.frameWeight, maxAllHeld/2
+	return &Bounds{
+		Options{
+			limits: l, underWay: newPool(maxAllUnderWay/2, "the decoded size of all answers under way, most of them of this cluster,"),
+			kept: newKept(math.MaxInt64), // discovery has a limit of its own, and nothing else is kept
+		},
+		newPool(maxAllHeld, "the decoded size of what is held of all clusters, most of it of this one,"),
+	}
 }
 
 // Bound returns the configuration of an API server with what that sends bounded. A server that exceeds a limit is not asked
-// any more by clients of the configuration that is returned; LimitError says why.
+// any more by clients of the configuration that is returned; LimitError says why. What these clients have received counts as
+// held until it is replaced, they are garbage, or five minutes have passed.
 func (b *Bounds) Bound(config *rest.Config) (*rest.Config, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -31,11 +44,12 @@ func (b *Bounds) Bound(config *rest.Config) (*rest.Config, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(base http.RoundTripper) http.RoundTripper {
-		t := &boundTransport{base: base}
-		t.ctx, t.cut = context.WithCancelCause(context.Background())
-		o := b.options
-		o.kept = newKept(math.MaxInt64) // nothing is kept, and discovery has a limit of its own
-		t.intake = newIntake(base, strings.TrimSuffix(server.Path, "/"), o, func(err error) { t.cut(err) })
+		ctx, cut := context.WithCancelCause(context.Background())
+		t := &boundTransport{base: base, ctx: ctx}
+		over := func(err error) { cut(err) }
+		t.intake = newIntake(base, strings.TrimSuffix(server.Path, "/"), b.options, over)
+		t.intake.tally = newTally(b.options.limits.held, b.held.holder(over))
+		runtime.AddCleanup(t, (*tally).end, t.intake.tally)
 		return t
 	})
 	return config, nil
@@ -46,7 +60,6 @@ type boundTransport struct {
 	base   http.RoundTripper
 	intake *intake
 	ctx    context.Context // ends with the limit that was exceeded
-	cut    context.CancelCauseFunc
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -65,7 +78,7 @@ func (t *boundTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	resp.Body = endedBody{resp.Body, end}
+	resp.Body = endedBody{resp.Body, end, t}
 	return resp, nil
 }
 
@@ -91,11 +104,13 @@ func (t *boundTransport) send(req *http.Request) (*http.Response, error) {
 type endedBody struct {
 	io.ReadCloser
 	end func()
+	by  *boundTransport // which is no garbage, and holds what was received, while the body is read
 }
 
 // Close implements io.Closer.
 func (b endedBody) Close() error {
 	defer b.end()
+	defer runtime.KeepAlive(b.by)
 	return b.ReadCloser.Close()
 }
 

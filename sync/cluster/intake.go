@@ -27,6 +27,8 @@ type intake struct {
 	// share is what is under way, and kept what is kept of the cluster.
 	share *share
 	kept  *holder
+	// tally sums up what clients may hold; nil where that is counted by what they keep.
+	tally *tally
 
 	mu sync.Mutex
 	// discovered is the weight of the last answer to each request of discovery, and total their sum.
@@ -54,6 +56,7 @@ func (in *intake) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = withoutProtobuf(req)
 	}
 	req = req.WithContext(ctx)
+	held := in.tally.begin(req)
 	resp, err := in.base.RoundTrip(req)
 	if err != nil {
 		cancel()
@@ -65,7 +68,11 @@ func (in *intake) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	resp.Body = in.bounded(req, resp, cancel)
+	b := in.bounded(req, resp, cancel)
+	if resp.StatusCode < http.StatusMultipleChoices && !b.discovery {
+		b.held = held
+	}
+	resp.Body = b
 	return resp, nil
 }
 
@@ -148,6 +155,8 @@ func (in *intake) bounded(req *http.Request, resp *http.Response, cancel context
 		if strings.Trim(path, "/") == "apis" && !strings.Contains(resp.Header.Get("Content-Type"), "apidiscovery") {
 			b.mostWeight = in.limits.groupsWeight
 		}
+	case isOne(req, path):
+		b.mostBytes, b.mostWeight = min(b.mostBytes, in.limits.object), min(b.mostWeight, in.limits.objectWeight)
 	}
 	return b
 }
@@ -198,6 +207,7 @@ type body struct {
 	what                  string
 	watches, discovery    bool
 	mostBytes, mostWeight int64
+	held                  string // what it is added to of the tally; empty if it does not count
 
 	paced, due int64 // weight of the present document that the pace knows of; what it does not know yet
 	failed     error
@@ -237,8 +247,11 @@ func (b *body) judge(p []byte) error {
 		bytes, weight := b.size()
 		b.due += weight - b.paced
 		b.part.add(weight - b.paced)
+		holds := b.in.tally.add(b.held, weight-b.paced)
 		b.paced = weight
 		switch {
+		case holds:
+			return tooMuch(b.req, "the decoded size of what is held of the cluster, with "+b.what, b.in.limits.held)
 		case bytes > b.mostBytes:
 			return tooMuch(b.req, b.what, b.mostBytes)
 		case weight > b.mostWeight:

@@ -13,6 +13,8 @@ import (
 type limits struct {
 	// body bounds a response, unpacked, that is no watch, and bodyWeight its weight.
 	body, bodyWeight int64
+	// object bounds a response that has one object, and objectWeight its weight.
+	object, objectWeight int64
 	// errorBody bounds a response that is an error.
 	errorBody int64
 	// frame bounds one event of a watch in JSON, and frameWeight its weight.
@@ -27,6 +29,8 @@ type limits struct {
 	groupsWeight int64
 	// kept bounds the weight of all objects that are watched, without what is not kept of them.
 	kept int64
+	// held bounds the weight of what clients of a cluster that is not engaged may hold of its answers.
+	held int64
 }
 
 // defaultLimits returns limits that lists of 40,000 objects, 10,000 kinds, 4,000 API groups and the
@@ -34,7 +38,7 @@ type limits struct {
 // a string as six; 3 MiB of nothing but empty objects fit an event, too.
 func defaultLimits() limits {
 	return limits{
-		body: 64 << 20, bodyWeight: 320 << 20, errorBody: 4 << 20,
+		body: 64 << 20, bodyWeight: 320 << 20, object: 64 << 20, objectWeight: 320 << 20, errorBody: 4 << 20,
 		frame: 24 << 20, frameWeight: 192 << 20, protobuf: 2 << 20,
 		discovery: 16 << 20, discoveryWeight: 96 << 20, groupsWeight: 8 << 20,
 		kept: 128 << 20,
@@ -57,6 +61,8 @@ const (
 	// maxAllUnderWay bounds the weight of all answers of all clusters that are received at once: the
 	// cluster that sends most of them is lost. What one cluster may have under way fits.
 	maxAllUnderWay = 448 << 20
+	// maxAllHeld bounds the weight of what clients hold of all clusters that are not engaged.
+	maxAllHeld = 512 << 20
 	// maxStreamBuffer and maxConnectionBuffer bound what is received over HTTP/2 before it is read. A
 	// connection has room for all of its streams, so that those that wait do not hold up the others.
 	maxStreamBuffer     = 256 << 10
@@ -103,4 +109,21 @@ func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 func isDiscovery(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
+}
+
+// isOne reports whether a request, whose path without that of the server is given, is about one object.
+func isOne(req *http.Request, path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return false
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	return len(parts) > 1 || req.Method != http.MethodGet
 }

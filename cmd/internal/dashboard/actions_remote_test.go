@@ -20,18 +20,17 @@ import (
 // Rights that people have in a cluster, each with those before it.
 var (
 	mayPatch  = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationinstallations", "gitsyncs"}, Verbs: []string{"patch"}}
-	mayUse    = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationdefinitions"}, Verbs: []string{"get", "list", "install"}}
+	mayUse    = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationdefinitions"}, Verbs: []string{"install"}}
 	mayDelete = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationinstallations"}, Verbs: []string{"delete"}}
 )
 
-// grant gives a user rights in a namespace of a cluster, and those on definitions, which have none, in all of it.
+// mayLook is the right to read the catalog, which access.md gives to all who are authenticated.
+var mayLook = rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationdefinitions"}, Verbs: []string{"get", "list"}}
+
+// grant gives a user rights in a namespace of a cluster by a RoleBinding, as access.md gives them to tenants, and the catalog.
 func grant(t *testing.T, api *env.Cluster, namespace, name string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	for _, rule := range rules {
-		if rule.Resources[0] == "applicationdefinitions" {
-			allow(t, api, "", name, rule)
-		}
-	}
+	allow(t, api, "", name, mayLook)
 	allow(t, api, namespace, name, rules...)
 }
 
@@ -58,7 +57,7 @@ func TestActions_inAUserClusterAsTheViewer(t *testing.T) {
 		return "You may not " + right + " in namespace " + there
 	}
 	lacksPatch, lacksDelete := lacks("patch applicationinstallations.apps.waybill.dev web"), lacks("delete applicationinstallations.apps.waybill.dev web")
-	lacksUse := "You may not install applicationdefinitions.apps.waybill.dev " + d.Name
+	lacksUse := "You may not install applicationdefinitions.apps.waybill.dev " + d.Name + " in namespace " + there
 	for name, tc := range map[string]struct {
 		rules []rbacv1.PolicyRule
 		// lacks is the right that is missing for each action; empty if it is done.
@@ -149,4 +148,34 @@ func TestActions_ofATenantInTheHub(t *testing.T) {
 	assert.NotEmpty(t, gs.Annotations[v1alpha1.ReconcileAtAnnotation])
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	assert.False(t, foreign.Spec.Suspend)
+}
+
+// The rights that a page asks for are those that admission asks for: install-into is one on the namespace that is installed into.
+func TestActions_intoAnotherNamespace(t *testing.T) {
+	api := hub(t)
+	from, into := api.Namespace(t), api.Namespace(t)
+	d := shop(t, "web-"+from)
+	inst := installationOf(d, from, map[string]any{"title": "Old"})
+	inst.Spec.Namespace = &v1alpha1.TargetNamespace{Name: into, Labels: map[string]string{"team": "a"}}
+	inst.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "defaults"}}
+	create(t, api, d, inst)
+	s := openShared(t, account(t, api))
+	page := objectLink("", "", "applicationinstallations", from, "web")
+	mayInto := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"install-into", "patch"}}
+	mayValues := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}
+	inOne, inBoth := "one-"+from, "both-"+from
+	grant(t, api, from, inOne, mayRead, mayPatch, mayUse)
+	grant(t, api, from, inBoth, mayRead, mayPatch, mayUse, mayValues)
+	allow(t, api, into, inBoth, mayInto)
+	refused := s.signIn(inOne).page(page + "/actions/upgrade")
+	assert.Equal(t, http.StatusForbidden, refused.status)
+	for _, right := range []string{
+		"You may not install-into namespaces " + into + " in namespace " + into, "You may not patch namespaces " + into + " in namespace " + into,
+		"You may not get configmaps defaults in namespace " + from,
+	} {
+		assert.Contains(t, refused.text(), right)
+	}
+	assert.NotContains(t, refused.text(), "You may not install applicationdefinitions")
+	allowed := s.signIn(inBoth).page(page + "/actions/upgrade")
+	assert.Equal(t, http.StatusOK, allowed.status, allowed.text())
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -144,7 +145,7 @@ func outcomeOf(err error) outcome {
 		return refused
 	case apierrors.IsUnauthorized(err):
 		return rejected
-	case fleet.NotListable(err):
+	case fleet.NotListable(err), fleet.TooMuch(err):
 		return absent
 	}
 	return watched
@@ -301,23 +302,23 @@ func (b *branches) remark() string {
 // watch watches a site until ctx ends, which is no outcome, or there is one that is not watched.
 func (b *branches) watch(ctx context.Context, at tree.Site, cluster *fleet.Cluster, w *siteWatch) outcome {
 	source, err := metadataOf(cluster, at)
-	switch {
-	case err != nil && outcomeOf(err) != watched:
-		return outcomeOf(err)
-	case err != nil:
-		return absent
+	if err != nil {
+		return cmp.Or(outcomeOf(err), absent)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ending := make(chan outcome, 1)
 	answered := func(err error) {
 		if o := outcomeOf(err); o != watched {
-			ending <- o // once: the reflector makes one request after the other
+			select {
+			case ending <- o:
+			default: // there is an outcome already
+			}
 			stop()
 		}
 	}
 	silent := logr.Discard()
-	cache.NewReflectorWithOptions(&cache.ListWatch{
+	cache.NewReflectorWithOptions(relisted(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := source.List(ctx, o)
 			answered(err)
@@ -331,7 +332,7 @@ func (b *branches) watch(ctx context.Context, at tree.Site, cluster *fleet.Clust
 			}
 			return changes, err
 		},
-	}, &metav1.PartialObjectMetadata{}, &twig{b, at}, cache.ReflectorOptions{Logger: &silent}).RunWithContext(ctx)
+	}, listing{}), &metav1.PartialObjectMetadata{}, &twig{b, at}, cache.ReflectorOptions{Logger: &silent}).RunWithContext(ctx)
 	select {
 	case o := <-ending:
 		return o
@@ -359,8 +360,7 @@ func metadataOf(cluster *fleet.Cluster, at tree.Site) (metadata.ResourceInterfac
 	return c.Resource(mapping.Resource).Namespace(at.Namespace), nil
 }
 
-// twig is what a watch of a site tells of: it has the page fetched again for what concerns its tree. It is a store that keeps
-// nothing.
+// twig is what a watch of a site tells of: it has the page fetched again for what concerns its tree, and keeps nothing.
 type twig struct {
 	*branches
 	at tree.Site

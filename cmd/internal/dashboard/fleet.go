@@ -61,7 +61,7 @@ type grid struct {
 type column struct {
 	Definition, Link string
 	Uses             int
-	// Newest of the versions in use anywhere.
+	// Newest of the versions in use anywhere that the definition offers, where the viewer may see that.
 	Newest string
 }
 
@@ -97,7 +97,7 @@ func (s *server) fleet(w http.ResponseWriter, r *http.Request) {
 	}
 	wanted := visible[*v1alpha1.KubernetesCluster](r.Context(), viewerOf(r), s.inventory.clusters)
 	text := strings.TrimSpace(query.Get("text"))
-	offered := s.defaults(r.Context(), viewerOf(r))
+	offered := s.offers(r.Context(), viewerOf(r))
 	if query.Get("state") == stateBehind {
 		p.Kinds = append(p.Kinds, v1alpha1.ApplicationDefinitionKind) // which say what the page has
 	}
@@ -123,7 +123,7 @@ func concerns(k *v1alpha1.KubernetesCluster, text string) bool {
 		slices.ContainsFunc(k.Status.Installations, func(i v1alpha1.InstallationSummary) bool { return strings.Contains(i.Definition, text) })
 }
 
-func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number int, offered defaults) grid {
+func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number int, offered offers) grid {
 	pages := max(1, (len(clusters)+clustersPerPage-1)/clustersPerPage)
 	number = min(max(number, 1), pages)
 	first := (number - 1) * clustersPerPage
@@ -144,7 +144,7 @@ func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number in
 		}
 	}
 	order := versions{}
-	g.Columns = columns(clusters, order)
+	g.Columns = columns(clusters, order, offered)
 	if g.MoreColumns = len(g.Columns) - maxColumns; g.MoreColumns > 0 {
 		g.Columns = g.Columns[:maxColumns]
 	} else {
@@ -163,7 +163,7 @@ func pageLink(query url.Values, number int) string {
 }
 
 // columns returns the applications that are installed in clusters, those in most of them first.
-func columns(clusters []*v1alpha1.KubernetesCluster, order versions) []column {
+func columns(clusters []*v1alpha1.KubernetesCluster, order versions, offered offers) []column {
 	found := map[string]*column{}
 	for _, k := range clusters {
 		for _, i := range k.Status.Installations {
@@ -173,7 +173,7 @@ func columns(clusters []*v1alpha1.KubernetesCluster, order versions) []column {
 				found[i.Definition] = c
 			}
 			c.Uses++
-			if order.newer(i.Version, c.Newest) {
+			if order.newer(i.Version, c.Newest) && offered.has(i.Definition, i.Version) {
 				c.Newest = i.Version
 			}
 		}
@@ -221,7 +221,7 @@ func clusterMark(k *v1alpha1.KubernetesCluster) mark {
 	return markOf(ready.Status)
 }
 
-func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions, offered defaults) row {
+func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions, offered offers) row {
 	r := row{
 		Namespace: k.Namespace, Name: k.Name, Version: k.Status.Version, Mark: clusterMark(k), Installations: k.Status.InstallationCount,
 		Link: objectLink("", "", "kubernetesclusters", k.Namespace, k.Name),
@@ -242,7 +242,7 @@ func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions, off
 	return r
 }
 
-func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.InstallationSummary, order versions, offered defaults) cell {
+func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.InstallationSummary, order versions, offered offers) cell {
 	if len(installed) == 0 {
 		return cell{}
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/sync/cluster/rewind"
 )
 
 // state of a watch; see the package documentation.
@@ -63,10 +65,23 @@ type follow struct {
 
 func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func(namespace, name string)) *follow {
 	f := &follow{client: c, list: list, changed: changed, keep: ctrlcache.TransformStripManagedFields(), standing: standing{State: connecting}}
-	source := &cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}
+	source := relisted(&cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}, c)
 	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	return f
 }
+
+// relisted returns a source that is listed again where its API server went back in time: a watch that goes on from what was seen
+// before would show nothing. by is the client of the source.
+func relisted(source *cache.ListWatch, by any) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(rewind.Source(source, func(error) {}), by) // nothing else is remembered
+}
+
+// listing is a client of a user cluster, which is not asked to begin a watch with all objects: what such a watch sends counts as
+// held as long as it lasts, as it is the server that says when these have come.
+type listing struct{ client.WithWatch }
+
+// IsWatchListSemanticsUnSupported has reflectors list.
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // run watches until ctx ends.
 func (f *follow) run(ctx context.Context) error {

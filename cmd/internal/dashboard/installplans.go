@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strconv"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/cmd/internal/diff"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/install"
@@ -33,17 +33,12 @@ func installNeeds(sub *subject) []need {
 	return append(needs, rightsToInstall(inst)...)
 }
 
-// rightsToInstall are those that admission requires for a change of the spec of an installation.
+// rightsToInstall are those that admission requires for a change of the spec of an installation, as far as it says so itself: an
+// account that its definition names is known there.
 func rightsToInstall(inst *v1alpha1.ApplicationInstallation) []need {
-	needs := []need{{{Verb: "install", Group: v1alpha1.Group, Resource: "applicationdefinitions", Name: inst.Spec.ApplicationRef.Name}}}
-	if account := inst.Spec.ServiceAccountName; account != "" {
-		needs = append(needs, need{
-			{Verb: "impersonate", Resource: "serviceaccounts", Namespace: inst.Namespace, Name: account},
-			{Verb: "create", Resource: "pods", Namespace: inst.Namespace},
-		})
-	}
-	if to := inst.Spec.Namespace; to != nil && to.Name != inst.Namespace {
-		needs = append(needs, need{authorizationv1.ResourceAttributes{Verb: "install-into", Group: v1alpha1.Group, Resource: "applicationinstallations", Namespace: to.Name}})
+	var needs []need
+	for _, r := range validation.RightsToInstall(inst, inst.Spec.ServiceAccountName) {
+		needs = append(needs, r.AnyOf)
 	}
 	return needs
 }

@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"waybill.dev/waybill/cmd/internal/fleet"
 )
 
 // pace is how fast streams go.
@@ -62,7 +66,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	t := &told{server: s, visit: v, stream: to, object: object, w: w, control: http.NewResponseController(w)}
+	t := &told{server: s, visit: v, stream: to, object: object, w: w, control: http.NewResponseController(w), reached: v.now()}
 	t.sights = t.sight(ctx)
 	t.run(ctx)
 }
@@ -72,7 +76,8 @@ type told struct {
 	*server
 	visit
 	stream  *stream
-	object  *shown // nil if the page is about kinds
+	object  *shown    // nil if the page is about kinds
+	reached time.Time // when the viewer had a way into the cluster of the object
 	sights  string
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -180,13 +185,30 @@ func (t *told) sight(ctx context.Context) string {
 			said = append(said, f.kind+"/*")
 		}
 	}
-	if t.object != nil {
+	if t.object != nil && t.reaches(ctx) == nil {
 		if ok, _ := t.may(ctx, t.object.in, t.object.what); ok {
 			said = append(said, "object")
 		}
 	}
 	slices.Sort(said)
 	return strings.Join(said, " ")
+}
+
+// reaches returns why the viewer has no way into the cluster of the object any more: its KubernetesCluster and the kubeconfig are
+// read again. While the hub does not answer, and none can be withdrawn, what was found before counts for reviewLost.
+func (t *told) reaches(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	defer cancel()
+	_, err := t.viewer.cluster(ctx, t.object.at)
+	if err == nil {
+		t.reached = t.now()
+		return nil
+	}
+	away := errors.Is(err, fleet.ErrUnanswered) || unanswered(err) && !apierrors.IsTooManyRequests(err)
+	if away && t.now().Sub(t.reached) < reviewLost {
+		return nil
+	}
+	return err
 }
 
 // pause waits, and reports whether ctx goes on.

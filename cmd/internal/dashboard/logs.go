@@ -126,7 +126,7 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(s.ctx, func() { _ = log.Close() })
 	defer stop()
 	w.Header().Set("Content-Type", "text/event-stream")
-	t := &told{server: s, visit: v, w: w, control: http.NewResponseController(w), object: &shown{in: cluster, what: authorizationv1.ResourceAttributes{
+	t := &told{server: s, visit: v, w: w, control: http.NewResponseController(w), reached: v.now(), object: &shown{at: addressOf(r.PathValue).cluster, in: cluster, what: authorizationv1.ResourceAttributes{
 		Verb: "get", Resource: "pods", Subresource: "log", Namespace: pod.Namespace, Name: pod.Name,
 	}}}
 	if err := t.lines(ctx, log); err == nil {
@@ -152,7 +152,7 @@ func (s *server) takeLog(v *viewer) (end func(), err error) {
 }
 
 // lines sends lines until there are no more, the session ends, the viewer may not read them any more, or the browser does
-// not take them. API servers ask for rights only when a log is opened.
+// not take them. API servers ask for rights only when a log is opened, and a user cluster does not know who has a way into it.
 func (t *told) lines(ctx context.Context, log io.Reader) error {
 	reader := bufio.NewReaderSize(log, maxLogLine)
 	reviewed := time.Now()
@@ -168,6 +168,9 @@ func (t *told) lines(ctx context.Context, log io.Reader) error {
 			}
 			if ok, why := t.may(ctx, t.object.in, t.object.what); !ok {
 				return errors.New(why)
+			}
+			if err := t.reaches(ctx); err != nil {
+				return err
 			}
 		}
 		if len(line) > 0 {

@@ -144,7 +144,7 @@ func (s *server) describe(ctx context.Context, sub *subject) (map[string]any, er
 		command += " --cluster " + sub.at.cluster.String()
 	}
 	conditions, err := conditionsOf(sub.object)
-	shown, of := sections(sub.at.cluster, sub.object, s.defaults(ctx, sub.viewer))
+	shown, of := sections(sub.at.cluster, sub.object, s.offers(ctx, sub.viewer))
 	shown = append(shown, conditionSection(conditions))
 	found, gaps, missing := events.List(ctx, []tree.Member{{ID: idOf(sub.object), Cluster: sub.cluster}})
 	shown = append(shown, eventSection(found))
@@ -210,7 +210,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	f := newFollow(c, object, func() client.ObjectList {
+	f := newFollow(listing{c}, object, func() client.ObjectList {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return list
@@ -239,7 +239,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 		defer stop()
 		_ = f.run(ctx) // without it, the page is what it was when it was opened
 	}()
-	return &shown{in: cluster, what: read}, nil
+	return &shown{at: at.cluster, in: cluster, what: read}, nil
 }
 
 // alone returns what is kept of whatever a watch of one object sends: which one it is, and its version. Nothing else of it is
@@ -256,6 +256,7 @@ func (a address) alone(sent any) (any, error) {
 
 // shown is the object of a page.
 type shown struct {
+	at   types.NamespacedName // of the KubernetesCluster; zero for the hub
 	in   *fleet.Cluster
 	what authorizationv1.ResourceAttributes
 }

@@ -39,7 +39,7 @@ func text(values ...string) []field {
 
 // sections returns what is to be said of an object of a kind, besides what every kind has. cluster is where
 // it is; zero for the hub.
-func sections(cluster types.NamespacedName, object *unstructured.Unstructured, offered defaults) ([]section, error) {
+func sections(cluster types.NamespacedName, object *unstructured.Unstructured, offered offers) ([]section, error) {
 	switch object.GetKind() {
 	case v1alpha1.GitSyncKind:
 		return typed(object, syncSections)
@@ -141,7 +141,7 @@ func problemSection(problems []v1alpha1.Problem) section {
 	return s
 }
 
-func clusterSections(k *v1alpha1.KubernetesCluster, offered defaults) []section {
+func clusterSections(k *v1alpha1.KubernetesCluster, offered offers) []section {
 	s := section{Title: fmt.Sprintf("Installations (%d)", k.Status.InstallationCount), Columns: []string{"Namespace", "Name", "Definition", "Version", "State"}}
 	for _, i := range k.Status.Installations {
 		m, version := markOf(i.Ready), i.Version

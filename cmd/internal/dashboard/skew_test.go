@@ -49,11 +49,47 @@ func TestFleet_behind(t *testing.T) {
 	assert.Contains(t, user.get("/?state=behind").text(), "You may not list and watch ApplicationDefinitions")
 }
 
+// offering returns a definition with these versions, the first of which is the default one.
+func offering(name string, versions ...string) offers {
+	d := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	d.Spec.DefaultVersion = versions[0]
+	for _, version := range versions {
+		d.Spec.Versions = append(d.Spec.Versions, v1alpha1.ApplicationVersion{Version: version})
+	}
+	return offers{name: d}
+}
+
 func TestNewCell_saysTheDefault(t *testing.T) {
 	k := cluster("a", "berlin", installed("web", "1.0.0", metav1.ConditionTrue))
-	g := newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, defaults{"web": "2.0.0"})
+	g := newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, offering("web", "2.0.0"))
 	assert.Equal(t, "1.0.0: Ready; the default version is 2.0.0", g.Rows[0].Cells[0].Title())
-	g = newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, defaults{"web": "v1.0.0"})
+	g = newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, offering("web", "v1.0.0"))
 	assert.Equal(t, "1.0.0: Ready", g.Rows[0].Cells[0].Title())
-	assert.Empty(t, defaults{"web": "2.0.0"}.other("web", ""), "what is not installed yet has no version")
+	assert.Empty(t, offering("web", "2.0.0").other("web", ""), "what is not installed yet has no version")
+}
+
+// K69: who runs a cluster says which versions it has: one that is not offered is newer than no other.
+func TestNewGrid_newestThatIsOffered(t *testing.T) {
+	clusters := []*v1alpha1.KubernetesCluster{
+		cluster("a", "liar", installed("web", "999.0.0", metav1.ConditionTrue)),
+		cluster("a", "late", installed("web", "1.0.0", metav1.ConditionTrue)),
+		cluster("a", "well", installed("web", "v2.0.0", metav1.ConditionTrue)),
+	}
+	for name, tc := range map[string]struct {
+		reason     string
+		offered    offers
+		newest     string
+		late, well bool
+	}{
+		"Offered":    {"the definition has no such version", offering("web", "2.0.0", "1.0.0"), "v2.0.0", true, false},
+		"NotVisible": {"what is offered is not for the viewer to see", offering("db", "1.0.0"), "999.0.0", true, true},
+		"Nothing":    {"none of the versions is there any more", offering("web", "3.0.0"), "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrid(clusters, nil, 0, tc.offered)
+			assert.Equal(t, tc.newest, g.Columns[0].Newest, tc.reason)
+			assert.Equal(t, tc.late, g.Rows[1].Cells[0].Behind, tc.reason)
+			assert.Equal(t, tc.well, g.Rows[2].Cells[0].Behind, tc.reason)
+		})
+	}
 }

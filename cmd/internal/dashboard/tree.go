@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/dashboard/graph"
+	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/tree"
 	"waybill.dev/waybill/sync/deliver/apply"
 )
@@ -65,12 +66,16 @@ func (s *server) tree(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	})
 }
 
-// near returns which user clusters are read for the tree of an object of the hub that may lead to all of them: of many, those that the
-// object has to do with, as far as the hub knows, and so many of these at most. Others would cost a request for each kubeconfig.
-func (s *server) near(ctx context.Context, sub *subject) tree.Reads {
+// near returns which user clusters are read for the tree of an object that may lead to all of them: of many, those that the
+// object has to do with, as far as the hub knows, and so many of these at most. Others would cost a request for each kubeconfig,
+// and who runs a seed says how many clusters that has.
+func (s *server) near(ctx context.Context, sub *subject) fleet.Selection {
+	if sub.at.cluster.Name != "" {
+		return fleet.Selection{Keep: firstOf(sub), Behind: maxRead}
+	}
 	all := visible[*v1alpha1.KubernetesCluster](ctx, sub.viewer, s.inventory.clusters)
-	if len(all) <= maxRead || sub.at.cluster.Name != "" {
-		return nil
+	if len(all) <= maxRead {
+		return fleet.Selection{Behind: maxRead}
 	}
 	concerned := func(k *v1alpha1.KubernetesCluster) bool { return uses(k, sub.object.GetName()) }
 	if sub.object.GetKind() == v1alpha1.GitSyncKind {
@@ -92,7 +97,20 @@ func (s *server) near(ctx context.Context, sub *subject) tree.Reads {
 	if more > 0 {
 		sub.notes.warnf("What is in %d more clusters is not read: a tree leads to %d at most. The pages of clusters have theirs.", more, maxRead)
 	}
-	return func(k *v1alpha1.KubernetesCluster) bool { return read[client.ObjectKeyFromObject(k)] }
+	return fleet.Selection{
+		Keep: func(k *v1alpha1.KubernetesCluster) bool { return read[client.ObjectKeyFromObject(k)] }, Behind: maxRead,
+	}
+}
+
+// firstOf accepts the first clusters of a seed, of which the hub knows nothing.
+func firstOf(sub *subject) func(*v1alpha1.KubernetesCluster) bool {
+	count := 0
+	return func(*v1alpha1.KubernetesCluster) bool {
+		if count++; count == maxRead+1 {
+			sub.notes.warnf("What is in more clusters of %s is not read: a tree leads to %d at most.", sub.cluster.Name(), maxRead)
+		}
+		return count <= maxRead
+	}
 }
 
 // uses reports whether a cluster has installations of a definition, or whether the hub does not know.
@@ -221,7 +239,7 @@ func (s *server) linkOf(ctx context.Context, v *viewer, row tree.Row) string {
 		key = types.NamespacedName{} // it is the hub itself
 	}
 	switch {
-	case row.Name == "":
+	case row.Name == "", row.Seed != types.NamespacedName{}: // pages are about the hub's own clusters, of which one may have the same key
 		return ""
 	case row.Group == "" && row.Kind == "Pod":
 		return logsLink(key, row.Namespace, row.Name)

@@ -21,6 +21,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 const (
@@ -34,6 +35,8 @@ const (
 	reviewWithin  = 10 * time.Second
 	reviewsAtOnce = 16
 	maxReviews    = 20_000
+	// maxReason is how much is kept of what an API server says of an answer.
+	maxReason = 500
 )
 
 // viewer is the user that a request is answered for. Pages show, and actions do, what that user may: the hub
@@ -115,7 +118,8 @@ func (v *viewer) may(ctx context.Context, in *fleet.Cluster, what authorizationv
 			v.reviews.Add(key, now, reviewLost)
 			return now.allowed, now.why
 		}
-		if found && unanswered(got.Err) && v.now().Sub(before.at) < reviewLost {
+		// A user makes the API server turn their requests away by sending it too many: that is no reason to believe what it said before.
+		if found && unanswered(got.Err) && !apierrors.IsTooManyRequests(got.Err) && v.now().Sub(before.at) < reviewLost {
 			return before.allowed, before.why
 		}
 		return false, "It cannot be found out what you may do: " + in.Explain(got.Err).Error()
@@ -150,7 +154,7 @@ func (v *viewer) ask(ctx context.Context, in *fleet.Cluster, what authorizationv
 	}
 	why := fmt.Sprintf("You may not %s.", describeRight(what))
 	if said := cmp.Or(r.Status.EvaluationError, r.Status.Reason); said != "" {
-		why += " " + said
+		why += " " + excerpt.Of(said, maxReason) // it is kept, and a user cluster says it
 	}
 	return review{why: why, at: at}, nil
 }

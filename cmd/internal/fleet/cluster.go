@@ -50,6 +50,7 @@ type Cluster struct {
 	// bound returns the configuration of a user cluster with what its API server sends bounded; nil for no bounds. The clusters
 	// of a seed have it, too.
 	bound   func(*rest.Config) (*rest.Config, error)
+	most    int   // how many objects a list has; 0 for any number
 	invalid error // why there is no config
 	connect func() (*connection, error)
 }
@@ -163,41 +164,64 @@ func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
-	other.shown, other.Paused, other.seed, other.via, other.kubeconfig, other.bound = c.shown, c.Paused, c.seed, c.via, c.kubeconfig, c.bound
+	other.shown, other.Paused, other.seed, other.via, other.kubeconfig, other.bound, other.most = c.shown, c.Paused, c.seed, c.via, c.kubeconfig, c.bound, c.most
 	return other
 }
 
+// ErrUnanswered is what Explain makes of an error, among others, if the API server did not answer.
+var ErrUnanswered = errors.New("the API server does not answer")
+
+// unanswered says that an API server did not answer.
+type unanswered struct {
+	said  string
+	cause error
+}
+
+// Error implements error.
+func (e *unanswered) Error() string { return e.said }
+
+// Unwrap returns ErrUnanswered, and what has failed.
+func (e *unanswered) Unwrap() []error { return []error{ErrUnanswered, e.cause} }
+
 // Explain turns the error of a request that neither the cluster nor anything in between answered
-// into one that says so; other errors are returned unchanged.
+// into one that says so, and is ErrUnanswered; other errors are returned unchanged.
 func (c *Cluster) Explain(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	if failed.Timeout() {
-		return fmt.Errorf("the API server of %s does not answer in time", c.Name())
+		return &unanswered{fmt.Sprintf("the API server of %s does not answer in time", c.Name()), ErrUnanswered}
 	}
-	return fmt.Errorf("the API server of %s does not answer: %w", c.Name(), failed.Err)
+	return &unanswered{fmt.Sprintf("the API server of %s does not answer: %s", c.Name(), failed.Err), failed.Err}
 }
 
 // UserClusters returns the clusters of the hub, sorted by namespace and name, and those of each seed behind
 // it. A cluster whose kubeconfig cannot be used is included and returns the error when it is used. The hub
 // itself comes first, whether or not it has a KubernetesCluster.
 func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
-	return c.UserClustersIf(ctx, func(*v1alpha1.KubernetesCluster) bool { return true })
+	return c.UserClustersIf(ctx, Selection{})
 }
 
-// UserClustersIf is like UserClusters, with those of the hub's clusters that keep accepts: of the others, not even the kubeconfig is
-// read. keep is called for one after the other, and not for the hub itself.
-func (c *Cluster) UserClustersIf(ctx context.Context, keep func(*v1alpha1.KubernetesCluster) bool) ([]*Cluster, error) {
-	hub, others, err := c.list(ctx, keep)
+// Selection says which user clusters are read; the zero value is for all.
+type Selection struct {
+	// Keep accepts clusters of the hub; nil for all. It is called for one after the other, and not for the hub itself.
+	Keep func(*v1alpha1.KubernetesCluster) bool
+	// Behind is how many clusters of seeds are read at most, each seed having an equal part of it; 0 for all. Where there are more
+	// behind a seed, there is one that returns an error that says so.
+	Behind int
+}
+
+// UserClustersIf is like UserClusters, with the clusters that only selects: of the others, not even the kubeconfig is read.
+func (c *Cluster) UserClustersIf(ctx context.Context, only Selection) ([]*Cluster, error) {
+	hub, others, err := c.list(ctx, only.Keep)
 	if err != nil {
 		return nil, err
 	}
-	return append([]*Cluster{hub}, withSeeds(ctx, others)...), nil
+	return append([]*Cluster{hub}, withSeeds(ctx, others, only.Behind)...), nil
 }
 
-// list returns the hub with its KubernetesCluster, if it has one, and the clusters of those others that keep accepts.
+// list returns the hub with its KubernetesCluster, if it has one, and the clusters of those others that keep accepts; nil for all.
 func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluster) bool) (itself *Cluster, others []*Cluster, err error) {
 	conn, err := c.connect()
 	if err != nil {
@@ -217,7 +241,7 @@ func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluste
 			hub.Key, hub.Paused = client.ObjectKeyFromObject(k), k.Spec.Paused
 			continue
 		}
-		if !keep(k) {
+		if keep != nil && !keep(k) {
 			continue
 		}
 		group.Go(func() error {
@@ -300,6 +324,9 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
 	other := newCluster(key, config)
 	other.Paused, other.seed, other.via, other.bound = k.Spec.Paused, k.IsSeed(), via, c.bound
+	if c.bound != nil {
+		other.most = maxListed
+	}
 	return other
 }
 

@@ -32,10 +32,14 @@ func (c *Cluster) HubOf(hub *Cluster) *Cluster {
 	}
 }
 
-// withSeeds adds the clusters of each seed behind it, in one level. A seed that does not answer stays as
-// one cluster, which returns the error when it is used. For the clusters of one that refuses to list them,
-// there is one that returns that error.
-func withSeeds(ctx context.Context, clusters []*Cluster) []*Cluster {
+// withSeeds adds the clusters of each seed behind it, in one level, and of all seeds most at most, if that is not 0. A seed that
+// does not answer stays as one cluster, which returns the error when it is used. For the clusters of one that refuses to list
+// them, and for those that are too many, there is one that returns an error that says so.
+func withSeeds(ctx context.Context, clusters []*Cluster, most int) []*Cluster {
+	each := most
+	if seeds := countSeeds(clusters); most > 0 && seeds > 0 {
+		each = max(1, most/seeds)
+	}
 	behind := make([][]*Cluster, len(clusters))
 	var group errgroup.Group
 	group.SetLimit(secretReads)
@@ -44,13 +48,11 @@ func withSeeds(ctx context.Context, clusters []*Cluster) []*Cluster {
 			continue
 		}
 		group.Go(func() error {
-			found, err := cluster.users(ctx)
+			found, err := cluster.users(ctx, each)
 			var answer apierrors.APIStatus
 			switch {
 			case errors.As(err, &answer): // it answers, and may be asked for something else
-				unknown := newInvalid(types.NamespacedName{Name: "*"}, err)
-				unknown.via = cluster
-				found = []*Cluster{unknown}
+				found = []*Cluster{cluster.unread(err)}
 			case err != nil:
 				clusters[i] = newInvalid(cluster.Key, err)
 				clusters[i].seed = true
@@ -67,10 +69,35 @@ func withSeeds(ctx context.Context, clusters []*Cluster) []*Cluster {
 	return all
 }
 
-// users returns the clusters of a seed, without the seed itself.
-func (c *Cluster) users(ctx context.Context) ([]*Cluster, error) {
-	_, others, err := c.list(ctx, func(*v1alpha1.KubernetesCluster) bool { return true })
+func countSeeds(clusters []*Cluster) int {
+	seeds := 0
+	for _, cluster := range clusters {
+		if cluster.seed {
+			seeds++
+		}
+	}
+	return seeds
+}
+
+// users returns the clusters of a seed, without the seed itself: the first ones if there are more than most, which is not 0, and
+// one more that says how many there are.
+func (c *Cluster) users(ctx context.Context, most int) ([]*Cluster, error) {
+	count := 0
+	_, others, err := c.list(ctx, func(*v1alpha1.KubernetesCluster) bool {
+		count++
+		return most == 0 || count <= most
+	})
+	if err == nil && most > 0 && count > most {
+		others = append(others, c.unread(fmt.Errorf("%d more clusters of seed %s are not read here: of them, %d are", count-most, c.Name(), most)))
+	}
 	return others, err
+}
+
+// unread stands for clusters of a seed that are not known, for the reason in err.
+func (c *Cluster) unread(err error) *Cluster {
+	unknown := newInvalid(types.NamespacedName{Name: "*"}, err)
+	unknown.via = c
+	return unknown
 }
 
 // ClusterOf returns the cluster that a seed of the hub drives. An empty namespace of either means any, if

@@ -49,23 +49,26 @@ var leadsToOthers = map[string]bool{
 }
 
 // newBuilder returns a builder for a tree of a root. It looks up clusters other than the home cluster only if the tree may lead
-// there, and reads, if it is not nil, accepts them.
-func newBuilder(ctx context.Context, home *fleet.Cluster, root *unstructured.Unstructured, depth int, reads Reads) *builder {
+// there, and they are selected.
+func newBuilder(ctx context.Context, home *fleet.Cluster, root *unstructured.Unstructured, depth int, only fleet.Selection) *builder {
 	b := &builder{
 		warnings: newWarnings(), depth: depth, leftOut: map[client.ObjectKey]bool{},
 		visited: map[visit]bool{}, claimed: map[visit]bool{}, holds: map[visit]string{},
 	}
 	clusters := []*fleet.Cluster{home}
 	if leadsToOthers[root.GetKind()] {
-		all, err := home.UserClustersIf(ctx, func(k *v1alpha1.KubernetesCluster) bool {
-			key := client.ObjectKeyFromObject(k)
-			wanted := reads == nil || reads(k)
-			if root.GetKind() == v1alpha1.KubernetesClusterKind { // its tree is that of one cluster
-				wanted = key == client.ObjectKeyFromObject(root)
+		keep := only.Keep
+		if root.GetKind() == v1alpha1.KubernetesClusterKind { // its tree is that of one cluster
+			keep = func(k *v1alpha1.KubernetesCluster) bool {
+				return client.ObjectKeyFromObject(k) == client.ObjectKeyFromObject(root)
 			}
-			b.leftOut[key] = !wanted
+		}
+		only.Keep = func(k *v1alpha1.KubernetesCluster) bool {
+			wanted := keep == nil || keep(k)
+			b.leftOut[client.ObjectKeyFromObject(k)] = !wanted
 			return wanted
-		})
+		}
+		all, err := home.UserClustersIf(ctx, only)
 		if err == nil {
 			clusters = all
 		} else { // a user cluster does not serve them, or we may not list them

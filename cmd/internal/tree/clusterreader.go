@@ -116,7 +116,7 @@ func (r *clusterReader) reach(ctx context.Context) error { return r.alive(ctx) }
 func (r *clusterReader) node() *treeNode {
 	return &treeNode{
 		Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: r.cluster.Key.Namespace, Name: r.name(),
-		Cluster: r.name(), Health: health.Current,
+		Cluster: r.name(), Health: health.Current, seed: seedOf(r.cluster),
 	}
 }
 

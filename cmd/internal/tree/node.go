@@ -36,6 +36,8 @@ type treeNode struct {
 
 	// at reads the cluster that the object is in; nil where only the hub has a record of it.
 	at *clusterReader
+	// seed is the key of the one that has the KubernetesCluster that the node stands for; zero if the hub has it.
+	seed types.NamespacedName
 
 	// uid and resourceVersion are those of the object that was read; empty if none was.
 	uid             types.UID

@@ -3,6 +3,7 @@ package tree
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/sync/health"
 )
 
@@ -15,9 +16,9 @@ type Row struct {
 	Group, Kind, Namespace, Name string
 	// Cluster is the name of the cluster that the object is in, and ClusterKey that of its
 	// KubernetesCluster; zero for a hub that has none, and where only the hub has a record of the
-	// object.
-	Cluster    string
-	ClusterKey types.NamespacedName
+	// object. Seed is the key of the seed that has the KubernetesCluster; zero if the hub has it.
+	Cluster          string
+	ClusterKey, Seed types.NamespacedName
 	// Health in the terms of kstatus, and a message about it.
 	Health  health.Status
 	Message string
@@ -32,10 +33,10 @@ func (t *Tree) Rows() []Row {
 	add = func(n *treeNode, level int) {
 		row := Row{
 			Level: level, Group: n.Group, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Cluster: n.Cluster,
-			Health: n.Health, Message: n.Message, Version: n.Version,
+			Health: n.Health, Message: n.Message, Version: n.Version, Seed: n.seed,
 		}
 		if n.at != nil {
-			row.ClusterKey = n.at.cluster.Key
+			row.ClusterKey, row.Seed = n.at.cluster.Key, seedOf(n.at.cluster)
 		}
 		rows = append(rows, row)
 		for _, child := range n.Children {
@@ -44,4 +45,12 @@ func (t *Tree) Rows() []Row {
 	}
 	add(t.root, 1)
 	return rows
+}
+
+// seedOf returns the key of the seed that drives a cluster; zero if none does.
+func seedOf(cluster *fleet.Cluster) types.NamespacedName {
+	if seed := cluster.Seed(); seed != nil {
+		return seed.Key
+	}
+	return types.NamespacedName{}
 }

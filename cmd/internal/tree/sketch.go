@@ -115,10 +115,7 @@ func (s *Sketch) add(cluster *fleet.Cluster, kind schema.GroupKind, n *treeNode)
 }
 
 func (s *Sketch) site(cluster *fleet.Cluster, kind schema.GroupKind, namespace string) Site {
-	at := Site{Cluster: cluster.Key, Kind: kind, Namespace: namespace}
-	if seed := cluster.Seed(); seed != nil {
-		at.Seed = seed.Key
-	}
+	at := Site{Seed: seedOf(cluster), Cluster: cluster.Key, Kind: kind, Namespace: namespace}
 	if s.versions[at] == nil {
 		s.versions[at] = map[string]string{}
 		s.Clusters[at] = cluster

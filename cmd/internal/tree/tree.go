@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -29,20 +28,17 @@ type Member struct {
 // Grow returns the tree of an object of the target, which is given in full. depth is how many levels
 // below the object it has; 0 means all.
 func Grow(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, depth int) (*Tree, error) {
-	return grow(ctx, target, root, depth, nil)
+	return grow(ctx, target, root, depth, fleet.Selection{})
 }
 
-// GrowIn is like Grow for all levels, and does not read user clusters that reads refuses: of these, the tree has what the target
-// knows at most.
-func GrowIn(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, reads Reads) (*Tree, error) {
-	return grow(ctx, target, root, 0, reads)
+// GrowIn is like Grow for all levels, and reads only the user clusters that are selected: of the others, the tree has what the
+// target knows at most.
+func GrowIn(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, only fleet.Selection) (*Tree, error) {
+	return grow(ctx, target, root, 0, only)
 }
 
-// Reads says which user clusters are read.
-type Reads func(*v1alpha1.KubernetesCluster) bool
-
-func grow(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, depth int, reads Reads) (*Tree, error) {
-	b := newBuilder(ctx, target, root, depth, reads)
+func grow(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured, depth int, only fleet.Selection) (*Tree, error) {
+	b := newBuilder(ctx, target, root, depth, only)
 	node, err := b.build(ctx, root)
 	if err != nil {
 		return nil, err
