@@ -102,7 +102,10 @@ func (t *told) run(ctx context.Context) {
 				t.send(bye)
 				return
 			}
-			ok = !t.looksOtherwise(ctx) || t.send(change)
+			otherwise := t.looksOtherwise(ctx)
+			if otherwise || t.object != nil && t.object.page == "rights" { // what else the viewer may is asked for that page alone
+				ok = t.send(change)
+			}
 		case <-t.stream.woken:
 			if !pause(ctx, t.pace.gather) {
 				return
@@ -111,7 +114,7 @@ func (t *told) run(ctx context.Context) {
 				ok = t.send(partial(text))
 			}
 			if ok && t.concerned(ctx, t.stream.take()) {
-				ok = t.send(change)
+				ok = t.send(t.object.news(ctx))
 			}
 		}
 	}
@@ -129,8 +132,11 @@ func partial(text string) string {
 	return "event: partial\ndata: " + string(data) + "\n\n"
 }
 
-// send writes to the stream, and reports whether the browser takes it.
+// send writes to the stream, if there is something to write, and reports whether the browser takes it.
 func (t *told) send(text string) bool {
+	if text == "" {
+		return true
+	}
 	_ = t.control.SetWriteDeadline(time.Now().Add(t.pace.take)) // without one, it is only found out later
 	_, err := t.w.Write([]byte(text))
 	taken := err == nil && t.control.Flush() == nil

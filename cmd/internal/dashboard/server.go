@@ -171,10 +171,11 @@ type page struct {
 	User    string
 	SignOut bool
 	// Kinds that the page is about, and One, as NAMESPACE/NAME, if it is about one object of its only kind; Object, if it is about one of
-	// a cluster: see live.
-	Kinds  []string
-	One    string
-	Object string
+	// a cluster: see live. Version is that of the object where the page is not read again when it changes.
+	Kinds   []string
+	One     string
+	Object  string
+	Version string
 	// Seen is what its stream is to catch up with.
 	Seen uint64
 	// Troubles say what keeps the page from being complete.
