@@ -127,6 +127,8 @@ func (s *server) explain(w http.ResponseWriter, r *http.Request, cluster *fleet.
 	}
 	status, title := http.StatusBadGateway, fmt.Sprintf("%s %s of %s cannot be read", at.resource, at.name, where)
 	switch {
+	case errors.As(err, new(*fleet.NoClusterError)):
+		status, title = http.StatusNotFound, fmt.Sprintf("There is no KubernetesCluster %s", where)
 	case asked && apierrors.IsNotFound(err):
 		status, title = http.StatusNotFound, fmt.Sprintf("There is no %s %s in %s", at.resource, at.name, where)
 	case asked && apierrors.IsForbidden(err):
