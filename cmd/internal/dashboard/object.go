@@ -56,7 +56,7 @@ func (a address) String() string {
 // done are what pages say after an action.
 var done = map[string]string{
 	"reconcile": "It was asked to reconcile.", "suspend": "It is suspended.", "resume": "It goes on.", "upgrade": "It was changed: the conditions say how far it is.",
-	"rollback": "It goes back: the conditions say how far it is.", "uninstall": "It is being uninstalled.", "install": "It was created: the conditions say how far it is.",
+	"rollback": "It goes back: the conditions say how far it is.", "uninstall": "It is being deleted.", "install": "It was created: the conditions say how far it is.",
 }
 
 // object shows one object.
@@ -71,7 +71,7 @@ func (s *server) object(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		p.Troubles = append(p.Troubles, err.Error())
 	}
-	model["Head"], model["Done"], model["Actions"] = headOf(sub, ""), done[r.URL.Query().Get("done")], sub.permissions(ctx)
+	model["Head"], model["Done"], model["Actions"] = headOf(sub, ""), done[r.URL.Query().Get("done")], s.permissions(ctx, sub)
 	p.Model, p.Troubles = model, append(p.Troubles, sub.notes.all()...)
 	s.show(w, r, "object", http.StatusOK, p)
 }
