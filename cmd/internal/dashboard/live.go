@@ -22,11 +22,14 @@ type pace struct {
 	take time.Duration
 	// review is how often it is asked whether the session goes on, and what the viewer may see.
 	review time.Duration
-	// life is how long a stream lasts at most. The page opens another.
-	life time.Duration
+	// life is how long a stream lasts at most. The page opens another. That of a log lasts as long as vouched where a proxy
+	// has to be asked whether the session goes on.
+	life, vouched time.Duration
 }
 
-var defaultPace = pace{gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour}
+var defaultPace = pace{
+	gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour, vouched: time.Minute,
+}
 
 // live notifies a page, by a stream of server-sent events, when one of the kinds that it is about has changed.
 // The query has the kinds, and the object that the page shows if that is not of the hub's inventory, and what the page has
@@ -84,7 +87,7 @@ func (t *told) run(ctx context.Context) {
 	defer ping.Stop()
 	review := time.NewTicker(t.pace.review)
 	defer review.Stop()
-	life := time.NewTimer(t.pace.life + rand.N(t.pace.life/10+1)) // not all at once
+	life := time.NewTimer(spread(t.pace.life))
 	defer life.Stop()
 	for ok := t.send(": connected\n\n"); ok; {
 		select {
@@ -119,6 +122,9 @@ func (t *told) run(ctx context.Context) {
 		}
 	}
 }
+
+// spread returns up to a tenth more, so that not all that began at once ends at once.
+func spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 const (
 	change = "event: change\ndata: {}\n\n"
