@@ -44,6 +44,11 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 	}
 	r = r.WithContext(ctx)
+	if again := s.pageAgain(v.viewer); again > 0 {
+		askAgain(w, again)
+		http.Error(w, "Too many requests: the page is not followed for now.", http.StatusTooManyRequests)
+		return
+	}
 	to, end, err := s.inventory.feed.subscribe(v.viewer, r.URL.Query()["kind"])
 	if err != nil {
 		askAgain(w, closeAgain)

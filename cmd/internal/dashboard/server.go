@@ -97,12 +97,12 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 // handler returns what answers requests.
 func (s *server) handler() (http.Handler, error) {
 	pages := http.NewServeMux()
-	pages.HandleFunc("GET /{$}", s.fleet)
-	pages.HandleFunc("GET /catalog", s.catalog)
-	pages.HandleFunc("GET /gitsyncs", s.syncs)
-	pages.HandleFunc("GET /search", s.search)
+	pages.HandleFunc("GET /{$}", s.remembers(s.fleet))
+	pages.HandleFunc("GET /catalog", s.remembers(s.catalog))
+	pages.HandleFunc("GET /gitsyncs", s.remembers(s.syncs))
+	pages.HandleFunc("GET /search", s.remembers(s.search))
 	pages.HandleFunc("GET /logos/{name}", s.logo)
-	pages.HandleFunc("GET /catalog/{definition}", s.entry)
+	pages.HandleFunc("GET /catalog/{definition}", s.remembers(s.entry))
 	pages.HandleFunc("GET /catalog/{definition}/install", s.reads(s.install))
 	pages.HandleFunc("POST /catalog/{definition}/install", s.reads(s.install))
 	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}", s.reads(s.logs))
