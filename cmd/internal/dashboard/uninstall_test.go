@@ -19,6 +19,7 @@ func TestUninstall_saysWhatGoes(t *testing.T) {
 	c := create(t, api, d, inst)
 	b := open(t, api.RESTConfig(), ns)
 	page := objectLink("", "", "applicationinstallations", ns, "web")
+	assert.NotContains(t, b.get(page).body, "Why may I not?", "who may do everything")
 	confirm := b.get(page + "/actions/uninstall")
 	require.Equal(t, http.StatusOK, confirm.status, confirm.body)
 	assert.Contains(t, confirm.body, "1 deleted")
