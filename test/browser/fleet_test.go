@@ -47,6 +47,11 @@ func fleet(t testing.TB) world {
 	kubeconfig, err := env.Kubeconfig("berlin", env.Via(gate, berlin.RESTConfig()))
 	require.NoError(t, err)
 	place(t, hub, "hub.yaml", "KUBECONFIG", base64.StdEncoding.EncodeToString(kubeconfig), "WEBREPOSITORY", chartRepository(t))
+	logs, err := berlin.ServePodLogs(t.Context(), "node-1")
+	require.NoError(t, err)
+	for _, line := range strings.Split(served, "\n") {
+		logs.Write(line)
+	}
 	place(t, berlin, "berlin.yaml")
 	c := clientOf(t, hub.RESTConfig())
 	for i := range cities {
@@ -55,6 +60,15 @@ func fleet(t testing.TB) world {
 	built = &world{hub, berlin, gate}
 	return *built
 }
+
+// served is what the Pods of Node node-1 have written.
+const served = `WordPress not found in /var/www/html - copying now...
+Complete! WordPress has been successfully copied to /var/www/html
+[core:notice] [pid 1] AH00094: Command line: 'apache2 -D FOREGROUND'
+10.4.2.7 - - "GET / HTTP/1.1" 200 58211 "-" "Mozilla/5.0"
+10.4.2.7 - - "GET /wp-includes/css/dist/block-library/style.min.css HTTP/1.1" 200 15902
+10.4.1.1 - - "GET /wp-login.php HTTP/1.1" 200 4377 "-" "kube-probe/1.36"
+10.4.2.9 - - "POST /wp-cron.php HTTP/1.1" 200 259 "-" "WordPress/6.8"`
 
 // chartRepository returns the address of a Helm repository that has two versions of the chart web.
 func chartRepository(t testing.TB) string {

@@ -37,6 +37,7 @@ func TestScreenshots(t *testing.T) {
 			b.visit(page.path)
 			b.await("document.body.textContent.includes(" + quoted(page.has) + ")")
 			b.await(`[...document.images].filter((i) => i.getBoundingClientRect().top < innerHeight).every((i) => i.complete && i.naturalWidth > 0)`)
+			require.NotContains(t, b.text(), "takes too long", "the machine is too busy for pictures of page %s", page.name)
 			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(folder, page.name+"-"+look.name+".png"), reduced(t, picture), 0o644))

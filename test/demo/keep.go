@@ -23,15 +23,24 @@ func (s *stage) explain(ctx context.Context) {
 		s.say.printf("\n%v\n", err)
 		return
 	}
+	address, err := s.dashboard(ctx, config)
+	if err != nil {
+		s.say.printf("\n%v\n", err)
+		address = "not there: see above"
+	}
 	s.say.printf("\n%s\n", s.say.style(bold, "Everything stays up until Ctrl-C"))
 	s.say.printf(`
+  The dashboard, in a browser. The address lets in one browser, once:
+
+    %s
+
   In another terminal:
 
     export KUBECONFIG=%s     # contexts %s
     export PATH=%s:%s:$PATH
 
     waybill get -A --all-clusters
-    waybill dashboard                 # the same, in a browser
+    waybill dashboard                 # for another browser
     waybill --context %s tree gitsync/team-a -n %s
     kubectl --context berlin get applicationinstallations -A
 
@@ -42,7 +51,7 @@ func (s *stage) explain(ctx context.Context) {
 
   The kubeconfigs by themselves:
 
-`, config, s.contexts(), s.bin, filepath.Join(s.bin, "k8s"), s.home().Name(), system, s.repo.Dir(), s.home().Name(), system)
+`, address, config, s.contexts(), s.bin, filepath.Join(s.bin, "k8s"), s.home().Name(), system, s.repo.Dir(), s.home().Name(), system)
 	for _, p := range s.places() {
 		s.say.printf("    %-8s %s\n", p.Name(), p.KubeconfigFile())
 	}

@@ -27,6 +27,8 @@ type action struct {
 	name, title, about string
 	// fits reports whether there is such an action for an object.
 	fits func(*subject) bool
+	// named returns another title and what it does where that depends on the object; nil if it does not.
+	named func(context.Context, *server, *subject) (title, about string)
 	// needs are the rights that it takes, all of them.
 	needs func(*subject) []need
 	// plan says what would happen, and how it is done. form is what the user has filled in.
@@ -75,9 +77,17 @@ var actions = []action{
 		needs: installNeeds, plan: planRollback, asks: true, undone: always,
 	},
 	{
-		name: "uninstall", title: "Uninstall", about: "Delete it, and with it everything that it installed. Claims of StatefulSets and other objects that charts keep stay.",
-		fits: isInstallation, needs: func(sub *subject) []need { return []need{{sub.right("delete")}} }, plan: planUninstall, undone: always,
+		name: "uninstall",
+		fits: isInstallation, named: uninstallNamed, needs: func(sub *subject) []need { return []need{{sub.right("delete")}} }, plan: planUninstall, undone: always,
 	},
+}
+
+// of returns the action as it is called for an object.
+func (a action) of(ctx context.Context, s *server, sub *subject) action {
+	if a.named != nil {
+		a.title, a.about = a.named(ctx, s, sub)
+	}
+	return a
 }
 
 func actionsFor(sub *subject) []action {
@@ -221,7 +231,7 @@ func (s *server) actionOf(ctx context.Context, w http.ResponseWriter, r *http.Re
 		s.fail(w, r, http.StatusNotFound, "There is no such action", err)
 		return action{}, false
 	}
-	a := fitting[i]
+	a := fitting[i].of(ctx, s, sub)
 	if missing := sub.missing(ctx, a.needs(sub)); len(missing) > 0 {
 		s.showStatusOf(w, r, sub, http.StatusForbidden, "refused", a.title, map[string]any{"Action": a.title, "Missing": missing, "Rights": sub.at.String() + "/rights"})
 		return action{}, false

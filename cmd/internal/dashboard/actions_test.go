@@ -124,6 +124,7 @@ func TestActions_withoutTheRight(t *testing.T) {
 
 	overview := user.get(page).body
 	assert.Contains(t, overview, `<span class="button" aria-disabled="true">Uninstall</span>`)
+	assert.Contains(t, overview, "Why may I not?")
 	assert.Contains(t, overview, "You may not delete applicationinstallations.apps.waybill.dev web in namespace "+ns)
 	assert.NotContains(t, overview, `href="`+page+"/actions/uninstall")
 	rights := user.get(page + "/rights").body

@@ -23,6 +23,10 @@ var (
 	shareOfAll  = share{perSecond: 200, burst: 600, atATime: 400}
 )
 
+// shareOfPages is how many pages from memory are shown to one user: those of many tabs that are opened at once, and of a few that follow
+// what changes all the time. They cost no cluster anything, and others nothing but the time of a core.
+var shareOfPages = share{perSecond: 10, burst: 400}
+
 const (
 	// maxLogs is how many logs are followed at a time, and maxLogsEach how many of one user. Each is a stream of
 	// an API server.
@@ -41,6 +45,7 @@ const (
 type budget struct {
 	now       func() time.Time
 	each, all share
+	pages     share // of each
 
 	mu    sync.Mutex
 	whole *spending
@@ -51,6 +56,7 @@ type budget struct {
 // spending is what is left to a user, or to all of them.
 type spending struct {
 	requests *rate.Limiter
+	pages    *rate.Limiter
 	atATime  int
 	logs     int
 	watches  int
@@ -59,7 +65,7 @@ type spending struct {
 func newBudget() *budget { return budgetOf(shareOfEach, shareOfAll) }
 
 func budgetOf(each, all share) *budget {
-	return &budget{now: time.Now, each: each, all: all, whole: &spending{requests: rate.NewLimiter(all.perSecond, all.burst)}, by: map[string]*spending{}}
+	return &budget{now: time.Now, each: each, all: all, pages: shareOfPages, whole: &spending{requests: rate.NewLimiter(all.perSecond, all.burst)}, by: map[string]*spending{}}
 }
 
 // of returns the account of a user. The caller holds the lock.
@@ -68,14 +74,15 @@ func (b *budget) of(name string) *spending {
 	if now.Sub(b.swept) > time.Minute {
 		b.swept = now
 		for name, one := range b.by {
-			if one.atATime == 0 && one.logs == 0 && one.watches == 0 && one.requests.TokensAt(now) >= float64(b.each.burst) {
+			full := one.requests.TokensAt(now) >= float64(b.each.burst) && one.pages.TokensAt(now) >= float64(b.pages.burst)
+			if full && one.atATime == 0 && one.logs == 0 && one.watches == 0 {
 				delete(b.by, name)
 			}
 		}
 	}
 	one := b.by[name]
 	if one == nil {
-		one = &spending{requests: rate.NewLimiter(b.each.perSecond, b.each.burst)}
+		one = &spending{requests: rate.NewLimiter(b.each.perSecond, b.each.burst), pages: rate.NewLimiter(b.pages.perSecond, b.pages.burst)}
 		b.by[name] = one
 	}
 	return one
@@ -91,8 +98,8 @@ func (b *budget) request(name string) (end func(), again time.Duration) {
 	}
 	now := b.now()
 	for _, one := range []*spending{own, b.whole} {
-		if left := one.requests.TokensAt(now); left < 1 {
-			return nil, time.Duration((1 - left) / float64(one.requests.Limit()) * float64(time.Second))
+		if again := untilOne(one.requests, now); again > 0 {
+			return nil, again
 		}
 	}
 	for _, one := range []*spending{own, b.whole} {
@@ -105,6 +112,27 @@ func (b *budget) request(name string) (end func(), again time.Duration) {
 		own.atATime--
 		b.whole.atATime--
 	}, 0
+}
+
+// untilOne returns when there is something left; zero if there is.
+func untilOne(of *rate.Limiter, now time.Time) time.Duration {
+	left := of.TokensAt(now)
+	if left >= 1 {
+		return 0
+	}
+	return time.Duration((1 - left) / float64(of.Limit()) * float64(time.Second))
+}
+
+// page takes a page from memory; if there is none left for the user, it returns when to ask again.
+func (b *budget) page(name string) (again time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, own := b.now(), b.of(name)
+	if again := untilOne(own.pages, now); again > 0 {
+		return again
+	}
+	own.pages.AllowN(now, 1)
+	return 0
 }
 
 // log takes a log that a user follows, and returns the function that ends it; if there is none left, when to ask again.
@@ -155,6 +183,26 @@ func (s *server) reads(serve http.HandlerFunc) http.HandlerFunc {
 		defer end()
 		serve(w, r)
 	}
+}
+
+// remembers serves a page from memory, as far as the budget goes.
+func (s *server) remembers(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if again := s.pageAgain(viewerOf(r)); again > 0 {
+			askAgain(w, again)
+			s.fail(w, r, http.StatusTooManyRequests, "Too many requests", errors.New("you have asked for more pages than are shown to one user: reload the page in a few seconds"))
+			return
+		}
+		serve(w, r)
+	}
+}
+
+// pageAgain takes a page from memory of a viewer; if there is none left, it returns when to ask again.
+func (s *server) pageAgain(v *viewer) time.Duration {
+	if s.budget == nil {
+		return 0
+	}
+	return s.budget.page(v.name)
 }
 
 // spend takes what it costs to begin a stream that reads a cluster; errTooMany if there is nothing left. How many last at a time

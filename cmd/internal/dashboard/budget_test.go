@@ -64,6 +64,9 @@ func TestBudget_forgets(t *testing.T) {
 	ended()
 	_, _ = b.request("waits")
 	_, _ = b.log("reads")
+	for range 2 { // an hour later, there is enough
+		b.page("opens")
+	}
 	b.watch("looks")
 	clock.SetTime(clock.Now().Add(time.Hour))
 	_, _ = b.request("jane")
@@ -71,6 +74,7 @@ func TestBudget_forgets(t *testing.T) {
 	assert.Contains(t, b.by, "reads")
 	assert.Contains(t, b.by, "looks")
 	assert.NotContains(t, b.by, "gone")
+	assert.NotContains(t, b.by, "opens")
 }
 
 // Who has spent what there was does not have it again by being forgotten.
@@ -83,6 +87,11 @@ func TestBudget_remembersWhatWasSpent(t *testing.T) {
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	refused, _ := b.request("jane")
 	assert.Nil(t, refused)
+	b = newBudget()
+	b.now, b.pages = clock.Now, share{perSecond: 0.001, burst: 1}
+	assert.Zero(t, b.page("jane"))
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	assert.NotZero(t, b.page("jane"))
 }
 
 func TestBudget_logsOfAll(t *testing.T) {
@@ -164,4 +173,28 @@ func TestShared_budgetOfAUser(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, john.page(page).status, "others are answered")
 	s.clock.SetTime(s.clock.Now().Add(time.Second))
 	assert.Equal(t, http.StatusOK, jane.page(page).status)
+}
+
+// Pages from memory are bounded for each user, so that a script cannot keep the dashboard from others; a hundred tabs that are opened at once
+// are no script.
+func TestShared_pagesOfAUser(t *testing.T) {
+	s := openShared(t, account(t, hub(t)))
+	s.server.budget.now = s.clock.Now
+	jane, john := s.signIn("jane"), s.signIn("john")
+	const tabs = 100
+	for i := range tabs {
+		require.Equal(t, http.StatusOK, jane.page("/").status, "tab %d", i)
+		assert.Zero(t, s.server.budget.page("jane"), "its stream")
+	}
+	for s.server.budget.page("jane") == 0 {
+	}
+	for _, path := range []string{"/", "/catalog", "/gitsyncs", "/search?q=web", "/catalog/web", "/live?kind=GitSync"} {
+		refused := jane.page(path)
+		assert.Equal(t, http.StatusTooManyRequests, refused.status, path)
+		assert.Equal(t, "1", refused.header.Get("Retry-After"), path)
+		assert.Contains(t, refused.body, "Too many requests", path)
+	}
+	assert.Equal(t, http.StatusOK, john.page("/").status, "others are served")
+	s.clock.SetTime(s.clock.Now().Add(time.Second))
+	assert.Equal(t, http.StatusOK, jane.page("/").status)
 }

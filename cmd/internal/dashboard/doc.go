@@ -15,5 +15,5 @@
 // that nothing is taken from the form but what the viewer has filled in, and the state that they have seen.
 //
 // A page that is open has a stream of server-sent events, which says when something that the page shows
-// has changed; the page is then fetched again. On the page of a tree, that is each object of the tree, and what these come to own.
+// has changed; the page is then fetched again. One for which something is rendered says so, and is fetched again when its viewer wants that. On the page of a tree, that is each object of the tree, and what these come to own.
 package dashboard

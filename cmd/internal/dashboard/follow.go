@@ -116,7 +116,7 @@ func (f *follow) read(ctx context.Context, o metav1.ListOptions) (runtime.Object
 	if apierrors.IsForbidden(err) && f.narrow() {
 		err = f.client.List(ctx, list, f.options(o))
 	}
-	f.answered(err)
+	f.answers(ctx, err)
 	return list, err
 }
 
@@ -125,7 +125,7 @@ func (f *follow) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 	if apierrors.IsForbidden(err) && f.narrow() {
 		w, err = f.client.Watch(ctx, f.list(), f.options(o))
 	}
-	f.answered(err)
+	f.answers(ctx, err)
 	return w, err
 }
 
@@ -144,6 +144,13 @@ func (f *follow) narrow() bool {
 	}
 	f.standing.Namespace = f.fallback
 	return true
+}
+
+// answers sets the state by the result of a request, unless that was given up because the watch has ended: it was what it was.
+func (f *follow) answers(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		f.answered(err)
+	}
 }
 
 // answered sets the state by the result of a request.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
@@ -270,6 +271,23 @@ func planUninstall(ctx context.Context, s *server, sub *subject, _ url.Values) (
 		p.Compare = &comparison{Failure: at.Target.Explain(err).Error()}
 	}
 	return p, nil
+}
+
+// uninstallNamed returns what it is called to delete an installation, and what that does: what it has installed may stay.
+func uninstallNamed(ctx context.Context, s *server, sub *subject) (title, about string) {
+	inst, err := sub.installation()
+	if err != nil {
+		return "Delete", "Delete it."
+	}
+	fate := installation.NewLookup(s.placeOf(sub)).Fate(ctx, inst)
+	about = strings.Join(consequences(fate), " ")
+	switch {
+	case fate.Unknown != "":
+		return "Delete", about
+	case fate.Stays:
+		return "Delete and keep what it installed", about
+	}
+	return "Uninstall", about
 }
 
 // consequences says what becomes of what an installation has installed when the installation is deleted.

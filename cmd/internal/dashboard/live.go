@@ -26,11 +26,14 @@ type pace struct {
 	take time.Duration
 	// review is how often it is asked whether the session goes on, and what the viewer may see.
 	review time.Duration
-	// life is how long a stream lasts at most. The page opens another.
-	life time.Duration
+	// life is how long a stream lasts at most. The page opens another. That of a log lasts as long as vouched where a proxy
+	// has to be asked whether the session goes on.
+	life, vouched time.Duration
 }
 
-var defaultPace = pace{gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour}
+var defaultPace = pace{
+	gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour, vouched: time.Minute,
+}
 
 // live notifies a page, by a stream of server-sent events, when one of the kinds that it is about has changed.
 // The query has the kinds, and the object that the page shows if that is not of the hub's inventory, and what the page has
@@ -45,6 +48,11 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 	}
 	r = r.WithContext(ctx)
+	if again := s.pageAgain(v.viewer); again > 0 {
+		askAgain(w, again)
+		http.Error(w, "Too many requests: the page is not followed for now.", http.StatusTooManyRequests)
+		return
+	}
 	to, end, err := s.inventory.feed.subscribe(v.viewer, r.URL.Query()["kind"])
 	if err != nil {
 		askAgain(w, closeAgain)
@@ -89,7 +97,7 @@ func (t *told) run(ctx context.Context) {
 	defer ping.Stop()
 	review := time.NewTicker(t.pace.review)
 	defer review.Stop()
-	life := time.NewTimer(t.pace.life + rand.N(t.pace.life/10+1)) // not all at once
+	life := time.NewTimer(spread(t.pace.life))
 	defer life.Stop()
 	for ok := t.send(": connected\n\n"); ok; {
 		select {
@@ -107,7 +115,10 @@ func (t *told) run(ctx context.Context) {
 				t.send(bye)
 				return
 			}
-			ok = !t.looksOtherwise(ctx) || t.send(change)
+			otherwise := t.looksOtherwise(ctx)
+			if otherwise || t.object != nil && t.object.page == "rights" { // what else the viewer may is asked for that page alone
+				ok = t.send(change)
+			}
 		case <-t.stream.woken:
 			if !pause(ctx, t.pace.gather) {
 				return
@@ -116,11 +127,14 @@ func (t *told) run(ctx context.Context) {
 				ok = t.send(partial(text))
 			}
 			if ok && t.concerned(ctx, t.stream.take()) {
-				ok = t.send(change)
+				ok = t.send(t.object.news(ctx))
 			}
 		}
 	}
 }
+
+// spread returns up to a tenth more, so that not all that began at once ends at once.
+func spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 const (
 	change = "event: change\ndata: {}\n\n"
@@ -134,8 +148,11 @@ func partial(text string) string {
 	return "event: partial\ndata: " + string(data) + "\n\n"
 }
 
-// send writes to the stream, and reports whether the browser takes it.
+// send writes to the stream, if there is something to write, and reports whether the browser takes it.
 func (t *told) send(text string) bool {
+	if text == "" {
+		return true
+	}
 	_ = t.control.SetWriteDeadline(time.Now().Add(t.pace.take)) // without one, it is only found out later
 	_, err := t.w.Write([]byte(text))
 	taken := err == nil && t.control.Flush() == nil

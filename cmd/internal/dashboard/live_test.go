@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// stream opens the stream of a page, and returns its events once it is connected: change, bye, and partial with what it says.
+// stream opens the stream of a page, and returns its events once it is connected: change, bye, and partial and version with what they say.
 func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -39,7 +39,7 @@ func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
 	go func() {
 		for lines.Scan() {
 			if event, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-				if lines.Scan(); event == "partial" {
+				if lines.Scan(); event == "partial" || event == "version" {
 					event += lines.Text()
 				}
 				found <- event

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/cmd/internal/fleet"
@@ -27,9 +27,12 @@ const (
 	maxLogBytes = 256 << 10
 	// maxLogLine is how much of a line is sent at once.
 	maxLogLine = 8 << 10
-	// followFor is how long a log is followed at most. The page can be opened again.
-	followFor = time.Hour
+	// maxMissed is how many lines are sent that were written before a log is followed: as many as a page shows.
+	maxMissed = 2000
 )
+
+// errAskAgain ends a stream that the page opens again.
+var errAskAgain = errors.New("the stream has lasted as long as one may")
 
 func logsLink(cluster types.NamespacedName, namespace, pod string) string {
 	parts := []string{cmp.Or(cluster.Namespace, "-"), cmp.Or(cluster.Name, "-"), namespace, pod}
@@ -72,14 +75,19 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 	model := map[string]any{
 		"Pod": pod.Name, "Namespace": pod.Namespace, "Cluster": cluster.Name(), "Containers": pod.Containers(), "Container": container, "Previous": previous,
 		"Lines": tailLines, "Link": r.URL.Path, "Phase": string(pod.Status.Phase),
-		"Follow": r.URL.Path + "/follow?" + url.Values{"container": {container}}.Encode(),
 	}
-	log, err := pod.Read(ctx, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &most, LimitBytes: &bytes})
+	log, err := pod.Read(ctx, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &most, LimitBytes: &bytes, Timestamps: true})
 	if err == nil {
 		defer func() { _ = log.Close() }() // nothing was written
-		var text []byte
-		text, err = io.ReadAll(io.LimitReader(log, maxLogBytes))
-		model["Text"] = strings.ToValidUTF8(string(text), "\uFFFD")
+		var raw []byte
+		raw, err = io.ReadAll(io.LimitReader(log, maxLogBytes))
+		text, last := unstamped(string(raw))
+		model["Text"] = strings.ToValidUTF8(text, "\uFFFD")
+		follow := url.Values{"container": {container}}
+		if !last.IsZero() || text == "" { // all that is written later
+			follow.Set("since", last.Format(time.RFC3339Nano))
+		}
+		model["Follow"] = r.URL.Path + "/follow?" + follow.Encode()
 	}
 	status := http.StatusOK
 	if err != nil {
@@ -91,10 +99,38 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "logs", status, page{Title: "Logs of " + pod.Name, Area: "fleet", Model: model})
 }
 
-// followLogs sends what a container writes from now on, as server-sent events. It counts as an open page.
+// unstamped returns lines without the times in front of them, and the last of these.
+func unstamped(lines string) (text string, last time.Time) {
+	var b strings.Builder
+	for line := range strings.Lines(lines) {
+		at, rest := stamped(line)
+		if !at.IsZero() {
+			last = at
+		}
+		b.WriteString(rest)
+	}
+	return b.String(), last
+}
+
+// stamped returns when a line was written, and the line without that; the zero time if it does not say.
+func stamped(line string) (at time.Time, rest string) {
+	stamp, rest, _ := strings.Cut(line, " ")
+	at, err := time.Parse(time.RFC3339Nano, strings.TrimRight(stamp, "\r\n"))
+	if err != nil {
+		return time.Time{}, line
+	}
+	return at, rest
+}
+
+// followLogs sends what a container writes after the time that the query has, as server-sent events. It counts as an open page. The page
+// opens another when it has lasted as long as it may.
 func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 	v := visitOf(r)
-	ctx, cancel := context.WithTimeout(r.Context(), followFor)
+	life := s.pace.life
+	if v.vouched {
+		life = s.pace.vouched
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), spread(life), errAskAgain)
 	defer cancel()
 	if !v.until.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, v.until)
@@ -116,8 +152,15 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	none := int64(0)
-	log, err := pod.Read(ctx, &corev1.PodLogOptions{Container: r.URL.Query().Get("container"), Follow: true, TailLines: &none})
+	options := &corev1.PodLogOptions{Container: r.URL.Query().Get("container"), Follow: true, TailLines: new(int64), Timestamps: true}
+	since, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("since"))
+	if err == nil {
+		*options.TailLines = maxMissed
+	}
+	if !since.IsZero() {
+		options.SinceTime = &metav1.Time{Time: since.Truncate(time.Second)} // API servers know only seconds
+	}
+	log, err := pod.Read(ctx, options)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -129,8 +172,12 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 	t := &told{server: s, visit: v, w: w, control: http.NewResponseController(w), reached: v.now(), object: &shown{at: addressOf(r.PathValue).cluster, in: cluster, what: authorizationv1.ResourceAttributes{
 		Verb: "get", Resource: "pods", Subresource: "log", Namespace: pod.Namespace, Name: pod.Name,
 	}}}
-	if err := t.lines(ctx, log); err == nil {
+	err = t.lines(ctx, log, since)
+	switch {
+	case err == nil:
 		t.send("event: end\ndata: The container has ended.\n\n")
+	case errors.Is(context.Cause(ctx), errAskAgain):
+		t.send(bye)
 	}
 }
 
@@ -151,11 +198,13 @@ func (s *server) takeLog(v *viewer) (end func(), err error) {
 	}, nil
 }
 
-// lines sends lines until there are no more, the session ends, the viewer may not read them any more, or the browser does
-// not take them. API servers ask for rights only when a log is opened, and a user cluster does not know who has a way into it.
-func (t *told) lines(ctx context.Context, log io.Reader) error {
+// lines sends lines that were written after a time until there are no more, the session ends, the viewer may not read them any more, or the
+// browser does not take them. Each has the time when it was written as its id. API servers ask for rights only when a log is opened, and
+// a user cluster does not know who has a way into it.
+func (t *told) lines(ctx context.Context, log io.Reader, since time.Time) error {
 	reader := bufio.NewReaderSize(log, maxLogLine)
 	reviewed := time.Now()
+	begins, seen, id := true, false, ""
 	if !t.send(": connected\n\n") {
 		return errors.New("the browser has left")
 	}
@@ -173,12 +222,19 @@ func (t *told) lines(ctx context.Context, log io.Reader) error {
 				return err
 			}
 		}
-		if len(line) > 0 {
-			text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
-			if !t.send(fmt.Sprintf("data: %s\n\n", strings.ReplaceAll(text, "\r", " "))) {
-				return errors.New("the browser has left")
+		text := string(line)
+		if begins {
+			var at time.Time
+			at, text = stamped(text)
+			seen, id = !at.IsZero() && !at.After(since), ""
+			if !at.IsZero() {
+				id = "id: " + at.Format(time.RFC3339Nano) + "\n"
 			}
 		}
+		if len(line) > 0 && !seen && !t.send(id+"data: "+oneLine(text)+"\n\n") {
+			return errors.New("the browser has left")
+		}
+		begins = err == nil
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF):
@@ -187,4 +243,9 @@ func (t *told) lines(ctx context.Context, log io.Reader) error {
 			return err
 		}
 	}
+}
+
+// oneLine returns a line as an event can have it.
+func oneLine(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(strings.TrimRight(text, "\r\n"), "\uFFFD"), "\r", " ")
 }

@@ -33,7 +33,7 @@ func TestFollowLogs_rightsWithdrawn(t *testing.T) {
 		Verb: "get", Resource: "pods", Subresource: "log", Namespace: ns, Name: "web",
 	}}}
 	ended := make(chan error, 1)
-	go func() { ended <- told.lines(t.Context(), log) }()
+	go func() { ended <- told.lines(t.Context(), log, time.Time{}) }()
 	for _, line := range []string{"theirs to read", "this is read once the first was sent"} {
 		_, err := fmt.Fprintln(pod, line)
 		require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -55,7 +56,7 @@ func (a address) String() string {
 // done are what pages say after an action.
 var done = map[string]string{
 	"reconcile": "It was asked to reconcile.", "suspend": "It is suspended.", "resume": "It goes on.", "upgrade": "It was changed: the conditions say how far it is.",
-	"rollback": "It goes back: the conditions say how far it is.", "uninstall": "It is being uninstalled.", "install": "It was created: the conditions say how far it is.",
+	"rollback": "It goes back: the conditions say how far it is.", "uninstall": "It is being deleted.", "install": "It was created: the conditions say how far it is.",
 }
 
 // object shows one object.
@@ -70,7 +71,7 @@ func (s *server) object(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		p.Troubles = append(p.Troubles, err.Error())
 	}
-	model["Head"], model["Done"], model["Actions"] = headOf(sub, ""), done[r.URL.Query().Get("done")], sub.permissions(ctx)
+	model["Head"], model["Done"], model["Actions"] = headOf(sub, ""), done[r.URL.Query().Get("done")], s.permissions(ctx, sub)
 	p.Model, p.Troubles = model, append(p.Troubles, sub.notes.all()...)
 	s.show(w, r, "object", http.StatusOK, p)
 }
@@ -126,6 +127,8 @@ func (s *server) explain(w http.ResponseWriter, r *http.Request, cluster *fleet.
 	}
 	status, title := http.StatusBadGateway, fmt.Sprintf("%s %s of %s cannot be read", at.resource, at.name, where)
 	switch {
+	case errors.As(err, new(*fleet.NoClusterError)):
+		status, title = http.StatusNotFound, fmt.Sprintf("There is no KubernetesCluster %s", where)
 	case asked && apierrors.IsNotFound(err):
 		status, title = http.StatusNotFound, fmt.Sprintf("There is no %s %s in %s", at.resource, at.name, where)
 	case asked && apierrors.IsForbidden(err):
@@ -184,14 +187,18 @@ func manifestOf(object *unstructured.Unstructured, hides *curtain) string {
 	return string(content)
 }
 
+// followed are the pages of an object that have a stream, by the last part of their addresses; the first page has none.
+var followed = []string{"", "tree", "values", "revisions", "manifests", "diff", "commit", "rights"}
+
 // followObject has a stream notified when the object of its page changes, and on the page of a tree, what that consists of. It
 // returns which object that is; nil if the page is about kinds.
 func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
-	path := strings.Split(strings.TrimPrefix(r.URL.Query().Get("object"), "/objects/"), "/")
-	whole := len(path) == len(objectPath)+1 && path[len(objectPath)] == "tree"
-	if len(path) != len(objectPath) && !whole {
+	path := append(strings.Split(strings.TrimPrefix(r.URL.Query().Get("object"), "/objects/"), "/"), "")
+	if len(path) <= len(objectPath) || len(path) > len(objectPath)+2 || !slices.Contains(followed, path[len(objectPath)]) {
 		return nil, nil // the page is about kinds of the inventory
 	}
+	page := path[len(objectPath)]
+	whole := page == "tree"
 	if err := s.spend(viewerOf(r)); err != nil {
 		return nil, err
 	}
@@ -239,7 +246,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 		defer stop()
 		_ = f.run(ctx) // without it, the page is what it was when it was opened
 	}()
-	return &shown{at: at.cluster, in: cluster, what: read}, nil
+	return &shown{at: at.cluster, in: cluster, what: read, page: page, follow: f}, nil
 }
 
 // alone returns what is kept of whatever a watch of one object sends: which one it is, and its version. Nothing else of it is
@@ -256,9 +263,32 @@ func (a address) alone(sent any) (any, error) {
 
 // shown is the object of a page.
 type shown struct {
-	at   types.NamespacedName // of the KubernetesCluster; zero for the hub
-	in   *fleet.Cluster
-	what authorizationv1.ResourceAttributes
+	at     types.NamespacedName // of the KubernetesCluster; zero for the hub
+	in     *fleet.Cluster
+	what   authorizationv1.ResourceAttributes
+	page   string  // the last part of its address
+	follow *follow // nil if the page has a log
+}
+
+// news returns what a page is sent when its object has changed: to read it again, or which version there is now, where that is
+// costly. It is empty as long as that is not known.
+func (o *shown) news(ctx context.Context) string {
+	if o == nil || !costly[o.page] {
+		return change
+	}
+	switch o.follow.stands().State {
+	case connecting, lost:
+		return "" // when it answers, the stream is told
+	case forbidden:
+		return change
+	}
+	cache.WaitForCacheSync(ctx.Done(), o.follow.informer.HasSynced) // it has answered
+	for _, kept := range o.follow.informer.GetStore().List() {
+		if object, ok := kept.(client.Object); ok {
+			return "event: version\ndata: " + object.GetResourceVersion() + "\n\n"
+		}
+	}
+	return change // it is gone
 }
 
 // objectPath are the parts of the address of an object.

@@ -64,6 +64,6 @@ func (d *proxyDoor) require(next http.Handler) http.Handler {
 			http.Error(w, "You are not let in: "+err.Error(), http.StatusForbidden)
 			return
 		}
-		next.ServeHTTP(w, as(r, d.viewers.of(said.User.GetName(), said.User.GetGroups())))
+		next.ServeHTTP(w, during(r, visit{viewer: d.viewers.of(said.User.GetName(), said.User.GetGroups()), vouched: true}))
 	})
 }

@@ -67,13 +67,13 @@ func describeNeeds(needs []need) []string {
 }
 
 // permissions returns what the viewer may do with an object: the actions that there are for it, and no others.
-func (sub *subject) permissions(ctx context.Context) []permission {
+func (s *server) permissions(ctx context.Context, sub *subject) []permission {
 	fitting := actionsFor(sub)
 	found := make([]permission, len(fitting))
 	var group errgroup.Group
 	for i, a := range fitting {
 		group.Go(func() error {
-			needs := a.needs(sub)
+			a, needs := a.of(ctx, s, sub), a.needs(sub)
 			found[i] = permission{
 				Title: a.title, About: a.about, Needs: describeNeeds(needs), Missing: sub.missing(ctx, needs), Link: sub.at.String() + "/actions/" + a.name,
 			}
@@ -127,6 +127,6 @@ func (s *server) rights(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		who += " the user of your kubeconfig"
 	}
 	s.showOf(w, r, sub, "rights", "What you may do with", map[string]any{
-		"Who": who, "Groups": sub.viewer.groups, "Actions": sub.permissions(ctx), "Views": sub.views(ctx),
+		"Who": who, "Groups": sub.viewer.groups, "Actions": s.permissions(ctx, sub), "Views": sub.views(ctx),
 	})
 }

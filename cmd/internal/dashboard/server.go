@@ -97,12 +97,12 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 // handler returns what answers requests.
 func (s *server) handler() (http.Handler, error) {
 	pages := http.NewServeMux()
-	pages.HandleFunc("GET /{$}", s.fleet)
-	pages.HandleFunc("GET /catalog", s.catalog)
-	pages.HandleFunc("GET /gitsyncs", s.syncs)
-	pages.HandleFunc("GET /search", s.search)
+	pages.HandleFunc("GET /{$}", s.remembers(s.fleet))
+	pages.HandleFunc("GET /catalog", s.remembers(s.catalog))
+	pages.HandleFunc("GET /gitsyncs", s.remembers(s.syncs))
+	pages.HandleFunc("GET /search", s.remembers(s.search))
 	pages.HandleFunc("GET /logos/{name}", s.logo)
-	pages.HandleFunc("GET /catalog/{definition}", s.entry)
+	pages.HandleFunc("GET /catalog/{definition}", s.remembers(s.entry))
 	pages.HandleFunc("GET /catalog/{definition}/install", s.reads(s.install))
 	pages.HandleFunc("POST /catalog/{definition}/install", s.reads(s.install))
 	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}", s.reads(s.logs))
@@ -171,10 +171,11 @@ type page struct {
 	User    string
 	SignOut bool
 	// Kinds that the page is about, and One, as NAMESPACE/NAME, if it is about one object of its only kind; Object, if it is about one of
-	// a cluster: see live.
-	Kinds  []string
-	One    string
-	Object string
+	// a cluster: see live. Version is that of the object where the page is not read again when it changes.
+	Kinds   []string
+	One     string
+	Object  string
+	Version string
 	// Seen is what its stream is to catch up with.
 	Seen uint64
 	// Troubles say what keeps the page from being complete.

@@ -157,15 +157,28 @@ func headOf(sub *subject, here string) head {
 	return h
 }
 
-// showOf shows a page of an object. here is the last part of its address; empty for the first one.
+// costly are the pages for which something is rendered. They are not read again whenever their object has changed: they say that
+// it has.
+var costly = map[string]bool{"manifests": true, "diff": true}
+
+// showOf shows a page of an object, which follows it. here is the last part of its address; empty for the first one.
 func (s *server) showOf(w http.ResponseWriter, r *http.Request, sub *subject, here, title string, model map[string]any) {
-	s.showStatusOf(w, r, sub, http.StatusOK, here, title, model)
+	p := pageOf(sub, here, title, model)
+	p.Object = sub.at.String() + "/" + here
+	if costly[here] {
+		p.Version = sub.object.GetResourceVersion()
+	}
+	s.show(w, r, here, http.StatusOK, p)
 }
 
+// showStatusOf shows a page of an object as it is now: it does not follow it.
 func (s *server) showStatusOf(w http.ResponseWriter, r *http.Request, sub *subject, status int, template, title string, model map[string]any) {
-	model["Head"] = headOf(sub, template)
-	p := page{Title: title + " " + sub.object.GetName(), Area: areas[sub.object.GetKind()], Model: model, Troubles: sub.notes.all()}
-	s.show(w, r, template, status, p)
+	s.show(w, r, template, status, pageOf(sub, template, title, model))
+}
+
+func pageOf(sub *subject, here, title string, model map[string]any) page {
+	model["Head"] = headOf(sub, here)
+	return page{Title: title + " " + sub.object.GetName(), Area: areas[sub.object.GetKind()], Model: model, Troubles: sub.notes.all()}
 }
 
 // sources are the charts and repositories that pages look into, for all viewers.

@@ -67,6 +67,8 @@ type visit struct {
 	over  func() bool
 	// signedIn says that they can sign out.
 	signedIn bool
+	// vouched says that only what is in front of the dashboard knows when it ends, and says so at each request.
+	vouched bool
 }
 
 type visitKey struct{}

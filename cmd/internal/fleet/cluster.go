@@ -256,7 +256,8 @@ func (c *Cluster) list(ctx context.Context, keep func(*v1alpha1.KubernetesCluste
 }
 
 // UserCluster returns the user cluster of that name. An empty namespace means any, if there is only
-// one cluster of that name: that takes the right to list KubernetesClusters, a namespace that to get this one.
+// one cluster of that name: that takes the right to list KubernetesClusters, a namespace that to get this one. If there is none, the
+// error is a NoClusterError.
 func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*Cluster, error) {
 	found, err := c.lookUp(ctx, key)
 	if err != nil {
@@ -264,7 +265,7 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("no KubernetesCluster %s in %s: `waybill get clusters -A` lists them", key.Name, c.hubName())
+		return nil, &NoClusterError{Name: key.Name, Hub: c.hubName()}
 	case len(found) > 1:
 		return nil, fmt.Errorf("KubernetesCluster %s is in the namespaces %s and %s: write NAMESPACE/%s", key.Name, found[0].Namespace, found[1].Namespace, key.Name)
 	case found[0].Spec.KubeconfigSecretRef == nil:
@@ -274,6 +275,13 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	}
 	other := c.engage(ctx, &found[0])
 	return other, other.invalid
+}
+
+// NoClusterError says that a hub has no KubernetesCluster of a name.
+type NoClusterError struct{ Name, Hub string }
+
+func (e *NoClusterError) Error() string {
+	return fmt.Sprintf("no KubernetesCluster %s in %s: `waybill get clusters -A` lists them", e.Name, e.Hub)
 }
 
 // lookUp returns the KubernetesClusters of a name: of all namespaces if the key has none.

@@ -3,13 +3,11 @@
 
 const list = document.getElementById("known"), text = document.getElementById("values");
 
-function leaf(snippet) { return snippet.trimEnd().split("\n").length; }
-
 // add puts a value into the text: below what is there of its path already, else at the end.
 function add(snippet) {
-  const wanted = snippet.trimEnd().split("\n"), lines = text.value.trimEnd() === "" ? [] : text.value.trimEnd().split("\n");
+  const wanted = snippet.replace(/\n$/, "").split("\n"), lines = text.value.trimEnd() === "" ? [] : text.value.trimEnd().split("\n");
   let at = lines.length, depth = 0, from = 0;
-  for (; depth < leaf(snippet) - 1; depth++) {
+  for (; depth < wanted.length - 1; depth++) {
     const found = lines.findIndex((line, i) => i >= from && line.trimEnd() === wanted[depth]);
     if (found < 0) break;
     from = found + 1;
@@ -30,7 +28,7 @@ if (list && text) {
     const wanted = filter.value.toLowerCase();
     for (const item of list.children) item.hidden = !item.textContent.toLowerCase().includes(wanted);
   });
-  filter.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  filter.setAttribute("form", ""); // it is no part of the form that it is in: Enter does not send that
   label.append(filter);
   list.before(label);
   for (const item of list.children) {

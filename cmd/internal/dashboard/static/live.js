@@ -5,6 +5,7 @@ const first = 1000, longest = 30000; // milliseconds between two attempts to con
 let wait = first, stream = null, retry = 0, later = 0;
 let fetching = false, outdated = false; // the page is being fetched, and has changed since that began
 let unfollowed = ""; // what the page does not follow
+let latest = ""; // version of the object of a page that is not fetched again by itself
 let held = false; // a copy was not shown because a field of the page has the focus
 const away = "The dashboard does not answer: this is what was last seen.";
 const fields = "input, select, textarea";
@@ -32,6 +33,17 @@ function follows() {
   const line = document.getElementById("partial");
   line.textContent = unfollowed;
   line.hidden = unfollowed === "";
+}
+
+// outdate says that the object has changed since a page was read that is not fetched again by itself, because that is costly.
+function outdate() {
+  const line = document.getElementById("outdated"), shows = main().dataset.version;
+  line.hidden = !shows || !latest || latest === shows;
+  if (line.hidden) return line.replaceChildren();
+  const link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Read it again";
+  line.replaceChildren("It has changed since this page was read. ", link);
 }
 
 // refresh replaces the page by a new copy. What changes meanwhile is fetched afterwards, in one, and after a pause as long as this
@@ -80,8 +92,10 @@ async function renew() {
   old.querySelectorAll("button")[button]?.focus({ preventScroll: true });
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
+  old.dataset.version = next.dataset.version ?? "";
   say(""); // a new copy has a line of its own
   follows();
+  outdate();
   document.dispatchEvent(new Event("refreshed"));
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
@@ -120,10 +134,14 @@ function connect(again) {
   stream.onopen = () => {
     wait = first;
     say("");
-    if (again) refresh();
+    if (again && !main().dataset.version) refresh(); // of others, the stream tells the version
   };
   stream.addEventListener("bye", () => connect(true));
   stream.addEventListener("change", refresh);
+  stream.addEventListener("version", (event) => {
+    latest = event.data;
+    outdate();
+  });
   stream.addEventListener("partial", (event) => {
     unfollowed = JSON.parse(event.data);
     follows();

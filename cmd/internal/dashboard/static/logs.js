@@ -2,7 +2,7 @@
 
 const log = document.getElementById("log"), note = document.getElementById("following");
 const most = 2000; // lines
-let stream = null, lines = 0, missed = false;
+let stream = null, lines = 0, last = ""; // when the last line was written
 
 function say(what) { if (note) note.textContent = what; }
 
@@ -20,15 +20,21 @@ function close() {
 
 function open() {
   close();
-  stream = new EventSource(log.dataset.follow);
-  stream.onopen = () => say(missed ? "What was written meanwhile is missing: reload to see it. Lines appear as they are written." : "Lines appear as they are written.");
-  stream.onmessage = (event) => append(event.data);
+  const from = new URL(log.dataset.follow, location);
+  if (last) from.searchParams.set("since", last);
+  stream = new EventSource(from);
+  stream.onopen = () => say("Lines appear as they are written.");
+  stream.onmessage = (event) => {
+    last = event.lastEventId || last;
+    append(event.data);
+  };
+  stream.addEventListener("bye", open);
   stream.addEventListener("end", (event) => { close(); say(event.data); });
   stream.onerror = () => { close(); say("It is not followed any more: reload to go on."); };
 }
 
 log.scrollTop = log.scrollHeight;
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { close(); missed = true; } else open();
+  if (document.hidden) close(); else open();
 });
 if (!document.hidden) open();
