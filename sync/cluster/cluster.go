@@ -106,6 +106,16 @@ func (c *Cluster) Hold() (release func()) {
 	return sync.OnceFunc(c.holds.End)
 }
 
+// IsSeed reports whether the KubernetesCluster of the cluster, which hub reads, is a seed. That never changes while
+// the cluster is engaged.
+func (c *Cluster) IsSeed(ctx context.Context, hub client.Reader) (bool, error) {
+	kc := &v1alpha1.KubernetesCluster{}
+	if err := hub.Get(ctx, c.name, kc, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get cluster: %w", err)
+	}
+	return kc.IsSeed(), nil
+}
+
 // Reachable returns nil while the API server answers, and otherwise an UnreachableError.
 func (c *Cluster) Reachable() error { return c.lost() }
 
