@@ -3,9 +3,7 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -71,15 +69,7 @@ func (p *protectedValues) Handle(ctx context.Context, req admission.Request) adm
 	_, err := observe(ctx, req.Kind.Kind, req.Operation, func(ctx context.Context) (admission.Warnings, error) {
 		return nil, p.decide(ctx, req)
 	})
-	if err == nil {
-		return admission.Allowed("")
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	result := status.Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &result}}
+	return responseTo(err)
 }
 
 func (p *protectedValues) decide(ctx context.Context, req admission.Request) error {

@@ -65,9 +65,10 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	t := &trial{templates: changed, refusals: make([]error, len(changed))}
-	ended := make(chan error, 1)
-	go func() { ended <- d.tryAll(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster}, t) }() // discovery takes no context
+	attempts, ended := make(chan attempt, len(changed)), make(chan error, 1)
+	go func() { // discovery takes no context
+		ended <- d.tryAll(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster}, changed, attempts)
+	}()
 	var err error
 	select {
 	case err = <-ended:
@@ -76,26 +77,30 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	if err != nil && ctx.Err() == nil {
 		return admission.Warnings{fmt.Sprintf("templates could not be validated by a dry run in cluster %s: %v", cluster, err)}
 	}
+	t := &trial{templates: changed, refusals: make([]error, len(changed))}
+	t.take(attempts)
 	return t.warnings(cluster, d.timeout)
 }
 
-// tryAll tries the templates out until ctx ends.
-func (d *remoteDryRun) tryAll(ctx context.Context, cluster types.NamespacedName, t *trial) error {
+// tryAll tries the templates out until ctx ends. It sends, for each that was, what came of it.
+func (d *remoteDryRun) tryAll(ctx context.Context, cluster types.NamespacedName, templates []v1alpha1.ResourceTemplate, attempts chan<- attempt) error {
 	target, err := d.connect(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	if target == nil {
-		t.skip()
+	if target == nil { // there is nothing to try
+		for i := range templates {
+			attempts <- attempt{template: i}
+		}
 		return nil
 	}
 	group := errgroup.Group{}
 	group.SetLimit(remoteParallel)
-	for i := range t.templates {
+	for i := range templates {
 		group.Go(func() error {
-			err := target.refuses(ctx, t.templates[i].Spec.Template)
+			err := target.refuses(ctx, templates[i].Spec.Template)
 			if answered := new(apierrors.StatusError); ctx.Err() == nil || errors.As(err, &answered) {
-				t.take(i, err)
+				attempts <- attempt{i, err}
 			}
 			return nil
 		})

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"cmp"
 	"fmt"
-	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -11,12 +10,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// trial holds what is known about the templates that are being tried out, at any moment.
+// trial is what is known about the templates that are tried out.
 type trial struct {
 	templates []v1alpha1.ResourceTemplate
-
-	mu    sync.Mutex
-	tried int
+	tried     int
 	// refusals are the cluster's refusals, by template; nil if it would accept the template.
 	refusals []error
 	// failed counts the templates that the cluster neither accepted nor refused; failure is the
@@ -25,33 +22,30 @@ type trial struct {
 	failure error
 }
 
-// take records the result of trying a template out.
-func (t *trial) take(i int, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tried++
-	switch {
-	case err == nil:
-	case isRefusal(err):
-		t.refusals[i] = err
-	default:
-		t.failed++
-		t.failure = cmp.Or(t.failure, err)
+// attempt is the result of trying a template out.
+type attempt struct {
+	template int
+	err      error
+}
+
+// take takes in the attempts that have ended.
+func (t *trial) take(ended <-chan attempt) {
+	for range len(ended) {
+		a := <-ended
+		t.tried++
+		switch {
+		case a.err == nil:
+		case isRefusal(a.err):
+			t.refusals[a.template] = a.err
+		default:
+			t.failed++
+			t.failure = cmp.Or(t.failure, a.err)
+		}
 	}
 }
 
-// skip records that there is nothing to try.
-func (t *trial) skip() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tried = len(t.templates)
-}
-
-// warnings returns the refusals so far, and how many templates could not be tried out, or not
-// within the timeout.
+// warnings returns the refusals, and how many templates could not be tried out, or not within the timeout.
 func (t *trial) warnings(cluster string, timeout time.Duration) admission.Warnings {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var warnings admission.Warnings
 	for i, refusal := range t.refusals {
 		if refusal != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile/turns"
 )
 
 // Cluster is one API server accessed with one identity. It is safe for concurrent use. Everything
@@ -36,7 +38,7 @@ type Cluster struct {
 	// returned returns a channel that is closed when a lost cluster is back; nil while it answers.
 	returned func() <-chan struct{}
 	// holds is nil for the local cluster itself, whose connections last as long as the process.
-	holds *holds
+	holds *turns.Group
 
 	config    *rest.Config
 	discovery *steadyDiscovery
@@ -98,10 +100,20 @@ func (c *Cluster) Context() context.Context { return c.ctx }
 // release is called: work that Context cancels can still record its result in the cluster. Until
 // then, the cluster is not driven as another user either.
 func (c *Cluster) Hold() (release func()) {
-	if c.holds == nil {
+	if c.holds == nil || !c.holds.Begin() {
 		return func() {}
 	}
-	return c.holds.take()
+	return sync.OnceFunc(c.holds.End)
+}
+
+// IsSeed reports whether the KubernetesCluster of the cluster, which hub reads, is a seed. That never changes while
+// the cluster is engaged.
+func (c *Cluster) IsSeed(ctx context.Context, hub client.Reader) (bool, error) {
+	kc := &v1alpha1.KubernetesCluster{}
+	if err := hub.Get(ctx, c.name, kc, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get cluster: %w", err)
+	}
+	return kc.IsSeed(), nil
 }
 
 // Reachable returns nil while the API server answers, and otherwise an UnreachableError.

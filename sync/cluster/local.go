@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/sync/reconcile/turns"
 )
 
 // NewLocal returns the cluster that the controllers' own objects live in. config and from are those
@@ -48,7 +50,7 @@ func NewLocal(ctx context.Context, config *rest.Config, from cache.Cache, scheme
 }
 
 // named returns the local cluster under the name of a KubernetesCluster without a kubeconfig.
-func (c *Cluster) named(ctx context.Context, name types.NamespacedName, held *holds) *Cluster {
+func (c *Cluster) named(ctx context.Context, name types.NamespacedName, held *turns.Group) *Cluster {
 	named := *c
 	named.name, named.ctx, named.holds, named.views = name, ctx, held, newViews()
 	return &named

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/sync/reconcile/turns"
 )
 
 const (
@@ -22,6 +24,9 @@ const (
 	notReadyLimit = 2
 	// probeApart is the minimum time between two probes that are triggered by failing requests.
 	probeApart = 200 * time.Millisecond
+	// settleTime bounds how long the connections of a cluster that was disengaged are kept for work that
+	// holds them: its context is canceled, and it needs them to record its result.
+	settleTime = 15 * time.Second
 )
 
 // member is one name in the registry and the goroutine that manages it: it probes, engages and
@@ -33,7 +38,7 @@ type member struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	link     *link           // nil for the local cluster
-	holds    *holds          // what needs the connections of link to the end
+	holds    *turns.Group    // what needs the connections of link to the end
 	before   <-chan struct{} // closed once the members that had the name before have ended
 	ended    chan struct{}   // closed once this one has, too
 	wake     chan struct{}   // asks for a look; holds one
@@ -61,7 +66,7 @@ type member struct {
 func newMember(r *Registry, key types.NamespacedName, hash string) *member {
 	ctx, cancel := context.WithCancel(r.ctx)
 	return &member{
-		registry: r, key: key, hash: hash, ctx: ctx, cancel: cancel, holds: newHolds(), ended: make(chan struct{}),
+		registry: r, key: key, hash: hash, ctx: ctx, cancel: cancel, holds: turns.NewGroup(), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		state: State{Err: errConnecting},
 	}
@@ -286,10 +291,16 @@ func text(err error) string {
 	return err.Error()
 }
 
+// settle waits for the work that holds the connections; no more begins.
+func (m *member) settle() {
+	m.holds.Close()
+	m.holds.Await(settleTime)
+}
+
 // end cuts every connection when the member is removed or replaced, once all holds are released.
 func (m *member) end() {
 	m.drop()
-	m.holds.settle()
+	m.settle()
 	if m.link != nil {
 		m.link.end(fmt.Errorf("cluster %s is %w any more", m.key, ErrNotEngaged))
 	}

@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"time"
+
+	"waybill.dev/waybill/sync/reconcile/turns"
+)
 
 // rewound has the cluster engaged again because its API server went back in time: what is cached of it
 // is of a state that no longer exists. It may be called from anywhere.
@@ -30,6 +34,6 @@ func (m *member) renew() {
 	}
 	m.registry.options.Log.Info("reconnected: everything is read again", "cluster", m.key, "reason", past.Error())
 	m.drop()
-	m.holds.settle()
-	m.holds = newHolds()
+	m.settle()
+	m.holds = turns.NewGroup()
 }

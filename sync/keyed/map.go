@@ -35,14 +35,23 @@ func (m *Map[K, V]) Put(key K, value V) {
 // Of returns the value of a key. If there is none, it keeps the one that build returns. build is called with
 // the lock held, so it must not block.
 func (m *Map[K, V]) Of(key K, build func() V) V {
+	value, _ := m.Make(key, func() (V, error) { return build(), nil })
+	return value
+}
+
+// Make is Of for what may fail: then it keeps nothing, and returns the error of build.
+func (m *Map[K, V]) Make(key K, build func() (V, error)) (V, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	value, found := m.byKey[key]
-	if !found {
-		value = build()
+	if found {
+		return value, nil
+	}
+	value, err := build()
+	if err == nil {
 		m.put(key, value)
 	}
-	return value
+	return value, err
 }
 
 // Change replaces the value of a key, which is the zero value if there is none, by what f makes of it, or
@@ -82,12 +91,15 @@ func (m *Map[K, V]) Keys() []K {
 }
 
 // Take returns all values by key, and drops them.
-func (m *Map[K, V]) Take() map[K]V {
+func (m *Map[K, V]) Take() map[K]V { return m.Replace(nil) }
+
+// Replace replaces all values at once by others, which the caller must not use any more. It returns those of
+// before.
+func (m *Map[K, V]) Replace(by map[K]V) (before map[K]V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := m.byKey
-	m.byKey = nil
-	return taken
+	before, m.byKey = m.byKey, by
+	return before
 }
 
 // All returns a copy of the map.

@@ -1,10 +1,12 @@
 package keyed_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/sync/keyed"
 )
@@ -28,6 +30,22 @@ func TestMap_keepsWhatIsPut(t *testing.T) {
 	assert.Empty(t, m.Take(), "it was taken")
 	m.Put("d", 4)
 	assert.Equal(t, 4, m.Get("d"))
+	assert.Equal(t, map[string]int{"d": 4}, m.Replace(map[string]int{"e": 5}))
+	assert.Equal(t, map[string]int{"e": 5}, m.All())
+}
+
+// What cannot be made is tried again.
+func TestMap_keepsNothingOfAFailure(t *testing.T) {
+	m := &keyed.Map[string, int]{}
+	refused := errors.New("refused")
+	_, err := m.Make("a", func() (int, error) { return 1, refused })
+	require.ErrorIs(t, err, refused)
+	assert.Empty(t, m.All())
+	for made := range 2 {
+		value, err := m.Make("a", func() (int, error) { return 2 + made, nil })
+		require.NoError(t, err)
+		assert.Equal(t, 2, value, "it is made once")
+	}
 }
 
 // A change sees what it changes, even if others change it at the same time.

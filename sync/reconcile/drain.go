@@ -2,8 +2,9 @@ package reconcile
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"waybill.dev/waybill/sync/reconcile/turns"
 )
 
 // settleTime bounds how long jobs may take to record their progress after their contexts were canceled.
@@ -15,17 +16,13 @@ type Drain struct {
 	grace  time.Duration
 	ctx    context.Context
 	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	closed  bool
-	running int
-	idle    chan struct{}
+	jobs   *turns.Group
 }
 
 // NewDrain returns a drain that gives jobs the grace period to end by themselves.
 func NewDrain(grace time.Duration) *Drain {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Drain{grace: grace, ctx: ctx, cancel: cancel, idle: make(chan struct{})}
+	return &Drain{grace: grace, ctx: ctx, cancel: cancel, jobs: turns.NewGroup()}
 }
 
 // Context ends when the grace period for jobs is over. Everything that jobs need must last as long.
@@ -36,68 +33,23 @@ func (d *Drain) Context() context.Context { return d.ctx }
 // then Context ends, which cancels them, and Start waits until they have ended.
 func (d *Drain) Start(ctx context.Context) error {
 	<-ctx.Done()
-	d.close()
-	d.await(d.grace)
+	d.jobs.Close()
+	d.jobs.Await(d.grace)
 	d.cancel()
-	d.await(settleTime)
+	d.jobs.Await(settleTime)
 	return nil
-}
-
-func (d *Drain) await(limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-d.idle:
-	case <-timer.C:
-	}
-}
-
-func (d *Drain) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = true
-	d.signal()
 }
 
 // Draining reports whether the process is about to end. If so, a job cannot rely on a later pass to
 // write its result to a status.
-func (d *Drain) Draining() bool {
-	if d == nil {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.closed
-}
+func (d *Drain) Draining() bool { return d != nil && d.jobs.Closed() }
 
 // begin counts a job in; it returns false if jobs may no longer begin.
-func (d *Drain) begin() bool {
-	if d == nil {
-		return true
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.running++
-	return true
-}
+func (d *Drain) begin() bool { return d == nil || d.jobs.Begin() }
 
 // end counts a job out.
 func (d *Drain) end() {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.running--
-	d.signal()
-}
-
-// signal notifies Start, once, when no job is left. The caller holds the lock.
-func (d *Drain) signal() {
-	if d.closed && d.running == 0 {
-		close(d.idle)
+	if d != nil {
+		d.jobs.End()
 	}
 }

@@ -106,7 +106,7 @@ func TestFinish_pendingWritesNoNewGenerationAlone(t *testing.T) {
 	conditions.MarkTrue(gs, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "applied")
 	gs.Generation++
 	w := newWorld(t, gs)
-	for what, writes := range map[string]int{"applied": 0, "applied more": 1} {
+	for writes, what := range []string{"applied", "applied more"} {
 		w.writes = 0
 		obj := w.get(t)
 		pass := w.begin(obj)

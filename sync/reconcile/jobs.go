@@ -51,7 +51,6 @@ type lane struct {
 // called with the key of each job that has ended. fail returns the result of a job that panicked:
 // the panic is logged and counted, and ends neither the process nor other jobs.
 func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K), fail func(error) R) *Jobs[K, R] {
-	registerMetrics()
 	return &Jobs[K, R]{ctx: ctx, width: width, wake: wake, fail: fail, jobs: map[K]*job[R]{}, lanes: map[string]*lane{}}
 }
 
@@ -189,7 +188,6 @@ func Recover(ctx context.Context, key string, fail func(error)) {
 	if r == nil {
 		return
 	}
-	registerMetrics()
 	panicsTotal.Inc()
 	err := Failed(v1alpha1.ProgressingWithRetryReason, "internal error: %v", r)
 	ctrl.LoggerFrom(ctx).Error(err, "job panicked", "key", key, "stack", string(debug.Stack()))

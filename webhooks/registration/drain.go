@@ -20,10 +20,9 @@ const withdrawn = time.Second
 // Options.Unregister deletes the configurations.
 func (r *Registrar) Drain(ctx context.Context) error {
 	r.draining.Store(true)
-	r.mu.Lock()
-	endLease := r.endLease
-	r.mu.Unlock()
-	endLease()
+	if endLease := r.endLease.Load(); endLease != nil {
+		(*endLease)()
+	}
 	if r.handOver(ctx) || !r.options.Unregister || !r.options.Endpoint.ByURL() {
 		return nil
 	}

@@ -56,9 +56,8 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 			elector.Run(ctx)
 		}
 	}()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.endLease = func() { cancel(); <-done }
+	endLease := func() { cancel(); <-done }
+	r.endLease.Store(&endLease)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package registration
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +47,8 @@ type Registrar struct {
 	leading  atomic.Bool
 	draining atomic.Bool
 
-	// endLease releases the Lease and returns when that is done.
-	endLease func()
+	// endLease releases the Lease and returns when that is done; nil before the election.
+	endLease atomic.Pointer[func()]
 
 	// These belong to the loop alone.
 	trust                trust
@@ -57,9 +56,7 @@ type Registrar struct {
 	retired              map[*certificate.Authority]time.Time // still trusted until then
 	mutating, validating written
 
-	mu         sync.Mutex
-	observed   state
-	observedAt chan struct{} // closed and replaced at each observation
+	observed atomic.Pointer[observation]
 }
 
 // CacheObjects returns what the cache of the manager must be restricted to: our own Secret and our
@@ -84,11 +81,10 @@ func Setup(mgr manager.Manager, o Options) (*Registrar, error) {
 	}
 	r := &Registrar{
 		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), clientset: clientset,
-		wake:       make(chan struct{}, 1),
-		endLease:   func() {},
-		retired:    map[*certificate.Authority]time.Time{},
-		observedAt: make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		retired: map[*certificate.Authority]time.Time{},
 	}
+	r.saw(state{})
 	if err := mgr.Add(r); err != nil {
 		return nil, fmt.Errorf("add registrar: %w", err)
 	}

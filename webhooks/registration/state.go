@@ -124,19 +124,30 @@ func (r *Registrar) observe(ctx context.Context) error {
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("get validating webhook configuration %s: %w", ConfigurationName, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.observed = s
-	close(r.observedAt)
-	r.observedAt = make(chan struct{})
+	r.saw(s)
 	return nil
+}
+
+// observation is what was observed, until another one.
+type observation struct {
+	state state
+	// outdated is closed by the next one.
+	outdated chan struct{}
+}
+
+// saw replaces what was observed.
+func (r *Registrar) saw(s state) {
+	if before := r.observed.Swap(&observation{state: s, outdated: make(chan struct{})}); before != nil {
+		close(before.outdated)
+	}
 }
 
 // current returns what was observed last, and a channel that is closed at the next observation.
 func (r *Registrar) current() (state, <-chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.observed, r.observedAt
+	if seen := r.observed.Load(); seen != nil {
+		return seen.state, seen.outdated
+	}
+	return state{}, nil
 }
 
 // register writes the configurations if they differ from what they should be.

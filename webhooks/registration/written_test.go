@@ -45,7 +45,7 @@ func TestRegister_whereSomebodyElseCompletesIt(t *testing.T) {
 				writes++
 				return update(ctx, c, obj, opts...)
 			})
-			r := &Registrar{client: c, live: c, observedAt: make(chan struct{}), options: Options{
+			r := &Registrar{client: c, live: c, options: Options{
 				Endpoint: ServiceEndpoint("waybill-system", "waybill-webhook"),
 				Hooks:    Hooks{Mutating: []Hook{{Resource: "as", Path: "/default/as"}}, Validating: []Hook{{Resource: "as", Path: "/validate/as"}}},
 			}}

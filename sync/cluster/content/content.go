@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Kind is a kind that holds content.
@@ -50,10 +50,9 @@ type Reader struct {
 	metadata cache.Cache
 	content  client.Reader
 
-	mu    sync.Mutex
-	known map[key]entry
-	// followed are the kinds whose deletions are watched.
-	followed map[Kind]bool
+	known keyed.Map[key, entry]
+	// followed has the kinds whose deletions are watched.
+	followed keyed.Map[Kind, cache.Informer]
 }
 
 type key struct {
@@ -69,7 +68,7 @@ type entry struct {
 // NewReader returns a reader that gets resource versions and deletions from metadata, and fetches
 // content from content, which must not be a cache. It may be used until ctx ends.
 func NewReader(ctx context.Context, metadata cache.Cache, content client.Reader) *Reader {
-	return &Reader{ctx: ctx, metadata: metadata, content: content, known: map[key]entry{}, followed: map[Kind]bool{}}
+	return &Reader{ctx: ctx, metadata: metadata, content: content}
 }
 
 // Metadata returns an empty object for reading and watching the metadata of a kind.
@@ -88,20 +87,18 @@ func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) 
 	k := key{kind, name}
 	seen := Metadata(kind)
 	if err := r.metadata.Get(ctx, name, seen); err != nil {
-		r.forget(k)
+		r.known.Drop(k)
 		return nil, fmt.Errorf("get %s %s: %w", kind, name, err)
 	}
-	if known := r.lookup(k, seen.ResourceVersion); known != nil {
-		return known, nil
+	if known, found := r.known.Lookup(k); found && known.version == seen.ResourceVersion {
+		return known.content, nil
 	}
 	read, version, err := r.fetch(ctx, k)
 	if err != nil {
-		r.forget(k)
+		r.known.Drop(k)
 		return nil, fmt.Errorf("get %s %s: %w", kind, name, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.known[k] = entry{version: version, content: read}
+	r.known.Put(k, entry{version: version, content: read})
 	return read, nil
 }
 
@@ -118,21 +115,15 @@ func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName
 // follow drops the content of objects of a kind when they are deleted: the objects that named them
 // may be gone too, so that Get is never called for them again.
 func (r *Reader) follow(kind Kind) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.followed[kind] {
-		return nil
-	}
-	_, _, err := watch.Handle(r.ctx, r.metadata, Metadata(kind), toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
-		if name, err := toolscache.DeletionHandlingObjectToName(gone); err == nil {
-			r.forget(key{kind, types.NamespacedName{Namespace: name.Namespace, Name: name.Name}})
-		}
-	}})
-	if err != nil {
-		return err
-	}
-	r.followed[kind] = true
-	return nil
+	_, err := r.followed.Make(kind, func() (cache.Informer, error) {
+		informer, _, err := watch.Handle(r.ctx, r.metadata, Metadata(kind), toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
+			if name, err := toolscache.DeletionHandlingObjectToName(gone); err == nil {
+				r.known.Drop(key{kind, types.NamespacedName{Namespace: name.Namespace, Name: name.Name}})
+			}
+		}})
+		return informer, err
+	})
+	return err
 }
 
 func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {
@@ -155,21 +146,6 @@ func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {
 
 func newContent(data map[string][]byte, object client.Object) *Content {
 	return &Content{Data: data, Annotations: object.GetAnnotations(), Labels: object.GetLabels(), Hash: hash(data)}
-}
-
-func (r *Reader) lookup(k key, version string) *Content {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e, ok := r.known[k]; ok && e.version == version {
-		return e.content
-	}
-	return nil
-}
-
-func (r *Reader) forget(k key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, k)
 }
 
 // hash distinguishes contents. Every part is preceded by its length, so that different contents

@@ -1,22 +1,18 @@
 package application
 
 import (
-	"sync"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-var readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+var readyGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "waybill_application_ready", Help: "Whether an Application is ready (1) or not (0).",
 }, []string{"namespace", "name"})
-
-// registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge) })
 
 // observeMetrics exports the readiness of an Application after a pass.
 func observeMetrics(app *v1alpha1.Application) {

@@ -29,7 +29,7 @@ func TestReconcile_forgetsWhatALatePassSet(t *testing.T) {
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(gone)})
 	require.NoError(t, err)
 	assert.False(t, readyGauge.DeleteLabelValues("team", "gone"), "the series is still there")
-	assert.Empty(t, r.throttle.rests)
+	assert.Empty(t, r.throttle.byKey.All())
 }
 
 // What was written of an Application is not remembered when it went, or was recreated, during the

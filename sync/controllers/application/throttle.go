@@ -1,10 +1,11 @@
 package application
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 const (
@@ -28,13 +29,18 @@ const (
 // was written, once for all changes within a rest. The rest is longer the more was written, and the longer
 // the Application has kept changing; it shrinks again when it no longer saves writes.
 type throttle struct {
-	wake func(types.NamespacedName)
+	wake  func(types.NamespacedName)
+	byKey keyed.Map[types.NamespacedName, throttled]
+}
 
-	mu      sync.Mutex
-	waiting map[types.NamespacedName]bool
-	rests   map[types.NamespacedName]rest
-	// held is since when statuses are held back.
-	held map[types.NamespacedName]time.Time
+// throttled is what is known of one Application.
+type throttled struct {
+	// waiting: it is about to be enqueued.
+	waiting bool
+	// rest is the last one; the zero value if its status was not written yet.
+	rest rest
+	// held is since when its status is held back; zero if it is not.
+	held time.Time
 }
 
 // rest is the time after a write of an Application's status in which it is not written again.
@@ -74,101 +80,89 @@ func (r rest) next() time.Duration {
 	}
 }
 
-func newThrottle(wake func(types.NamespacedName)) *throttle {
-	return &throttle{
-		wake:    wake,
-		waiting: make(map[types.NamespacedName]bool),
-		rests:   make(map[types.NamespacedName]rest),
-		held:    make(map[types.NamespacedName]time.Time),
-	}
+func newThrottle(wake func(types.NamespacedName)) *throttle { return &throttle{wake: wake} }
+
+// change changes what is known of an Application, and keeps nothing of one of which there is nothing to know.
+func (t *throttle) change(key types.NamespacedName, f func(*throttled)) {
+	t.byKey.Change(key, func(one throttled) (throttled, bool) {
+		f(&one)
+		return one, one != throttled{}
+	})
 }
 
 // soon enqueues an Application, but not at once.
 func (t *throttle) soon(key types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r, rests := t.rests[key]
-	if rests {
-		r.disturb()
-		t.rests[key] = r
-	}
-	if t.waiting[key] {
-		return
-	}
-	t.waiting[key] = true
-	wait := max(gather, r.left())
-	if r.left() < -maxRest {
-		wait = promptly
-		t.rests[key] = rest{until: time.Now(), length: gather / 2} // the next are gathered, written or not
-	}
-	time.AfterFunc(wait, func() { t.end(key) })
+	t.change(key, func(one *throttled) {
+		if one.rest.disturb(); one.waiting {
+			return
+		}
+		one.waiting = true
+		wait := max(gather, one.rest.left())
+		if one.rest.left() < -maxRest {
+			wait = promptly
+			one.rest = rest{until: time.Now(), length: gather / 2} // the next are gathered, written or not
+		}
+		time.AfterFunc(wait, func() { t.end(key) })
+	})
 }
 
 // end ends the gathering, unless the Application was written in the meantime and rests.
 func (t *throttle) end(key types.NamespacedName) {
-	t.mu.Lock()
-	if left := t.rests[key].left(); left > 0 {
-		t.mu.Unlock()
+	var left time.Duration
+	t.change(key, func(one *throttled) {
+		left = one.rest.left()
+		one.waiting = left > 0
+	})
+	if left > 0 {
 		time.AfterFunc(left, func() { t.end(key) })
 		return
 	}
-	delete(t.waiting, key)
-	t.mu.Unlock()
 	t.wake(key)
 }
 
 // wrote records that a status of that size, in bytes, was written.
 func (t *throttle) wrote(key types.NamespacedName, size int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	length := max(t.rests[key].next(), restAfter(size))
-	written := rest{until: time.Now().Add(length), length: length}
-	if t.waiting[key] { // it changed while the status was on its way
-		written.changed = time.Now()
-	}
-	t.rests[key] = written
+	t.change(key, func(one *throttled) {
+		length := max(one.rest.next(), restAfter(size))
+		one.rest = rest{until: time.Now().Add(length), length: length}
+		if one.waiting { // it changed while the status was on its way
+			one.rest.changed = time.Now()
+		}
+	})
 }
 
 // forget drops the state of an Application that is gone.
 func (t *throttle) forget(key types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.rests, key)
-	delete(t.held, key)
+	t.change(key, func(one *throttled) { *one = throttled{waiting: one.waiting} })
 }
 
 // hold reports whether the status of an Application is held back. It is as long as wanted, but no
 // longer than patience; when that is over, the Application is enqueued.
-func (t *throttle) hold(key types.NamespacedName, wanted bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	since, held := t.held[key]
-	switch {
-	case !wanted:
-		delete(t.held, key)
-	case !held:
-		since = time.Now()
-		t.held[key] = since
-		time.AfterFunc(patience, func() { t.letGo(key, since) })
-	}
-	return wanted && time.Since(since) < patience
+func (t *throttle) hold(key types.NamespacedName, wanted bool) (held bool) {
+	t.change(key, func(one *throttled) {
+		switch {
+		case !wanted:
+			one.held = time.Time{}
+		case one.held.IsZero():
+			since := time.Now()
+			one.held = since
+			time.AfterFunc(patience, func() { t.letGo(key, since) })
+		}
+		held = wanted && time.Since(one.held) < patience
+	})
+	return held
 }
 
 // impatient reports whether what the status of an Application was held back for has not happened in
 // time.
 func (t *throttle) impatient(key types.NamespacedName) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	since, held := t.held[key]
-	return held && time.Since(since) >= patience
+	since := t.byKey.Get(key).held
+	return !since.IsZero() && time.Since(since) >= patience
 }
 
 // letGo enqueues an Application whose status is still held back since then.
 func (t *throttle) letGo(key types.NamespacedName, since time.Time) {
-	t.mu.Lock()
-	held := t.held[key].Equal(since)
-	t.mu.Unlock()
-	if held {
+	if t.byKey.Get(key).held.Equal(since) {
 		t.soon(key)
 	}
 }

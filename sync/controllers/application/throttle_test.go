@@ -115,8 +115,7 @@ func TestThrottle_restsAfterAWriteThatTook(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 1, wakes.Load())
 		throttled.forget(app)
-		assert.Empty(t, throttled.rests)
-		assert.Empty(t, throttled.waiting)
+		assert.Empty(t, throttled.byKey.All())
 	})
 }
 
@@ -143,7 +142,7 @@ func TestThrottle_holdsBack(t *testing.T) {
 		assert.EqualValues(t, 1, wakes.Load())
 		assert.False(t, throttled.hold(app, true), "longer than that")
 		throttled.forget(app)
-		assert.Empty(t, throttled.held)
+		assert.Empty(t, throttled.byKey.All())
 	})
 }
 

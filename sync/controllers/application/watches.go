@@ -35,7 +35,6 @@ const defaultWorkers = 64
 
 // SetupWithManager adds the controller to a manager. ctx ends the watches of components.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	// What we patch is made of our own types, so there are no unknown fields for the API server to
 	// look for. Pods are made of what users wrote.

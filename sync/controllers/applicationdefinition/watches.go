@@ -32,7 +32,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.started = sync.OnceValue(time.Now)
 	r.ended = func() bool { return ctx.Err() != nil }
-	registerMetrics()
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) { r.reached(ctx, key, reachable) })
 	return ctrl.NewControllerManagedBy(mgr).

@@ -35,7 +35,7 @@ const engagedForGood = 365 * 24 * time.Hour
 // hub itself has a driver if a KubernetesCluster without a kubeconfig stands for it. A seed has none: it
 // drives the installations in it itself.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
-	if seed, err := r.isSeed(ctx, c); err != nil || seed {
+	if seed, err := c.IsSeed(ctx, r.Hub); err != nil || seed {
 		return err
 	}
 	d, err := r.newDriver(ctx, c)
@@ -73,15 +73,6 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 		r.end(c)
 	}()
 	return nil
-}
-
-// isSeed reports whether a cluster is a seed. That never changes while it is engaged.
-func (r *Reconciler) isSeed(ctx context.Context, c *cluster.Cluster) (bool, error) {
-	kc := &v1alpha1.KubernetesCluster{}
-	if err := r.Hub.Get(ctx, c.Name(), kc, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("get cluster: %w", err)
-	}
-	return kc.IsSeed(), nil
 }
 
 // begin makes a driver that of its cluster.

@@ -1,10 +1,9 @@
 package applicationinstallation
 
 import (
-	"sync"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -14,16 +13,13 @@ import (
 )
 
 var (
-	readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	readyGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_applicationinstallation_ready", Help: "Whether an installation is ready (1) or not (0).",
 	}, []string{"cluster", "namespace", "name"})
-	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+	failuresTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "waybill_applicationinstallation_failures_total", Help: "Passes of an installation that failed, by reason.",
 	}, []string{"cluster", "namespace", "name", "reason"})
 )
-
-// registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, failuresTotal) })
 
 // observeMetrics exports whether an installation is ready after a pass, and counts the error that
 // the pass ended with.

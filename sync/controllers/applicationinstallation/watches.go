@@ -28,7 +28,6 @@ const (
 // SetupWithManager adds a driver for every cluster that the registry engages, now and later. ctx
 // ends the jobs that run outside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	registerMetrics()
 	r.fetches = subscription.NewPool[jobKey, prepared](ctx, subscription.Options[jobKey]{
 		Width: fetchesPerLane, Wake: r.wake, Backoff: reconcile.NewKernel(minBackoff, maxBackoff).Backoff,
 	})

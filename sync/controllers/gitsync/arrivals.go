@@ -3,7 +3,6 @@ package gitsync
 import (
 	"context"
 	"slices"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -22,90 +22,76 @@ import (
 // definitions that admission reads, no matter which client writes them, and only metadata, in
 // clusters in which something was refused.
 type arrivals struct {
-	wake func(types.NamespacedName)
-
-	mu        sync.Mutex
-	byCluster map[*cluster.Cluster]*arrival
+	wake      func(types.NamespacedName)
+	byCluster keyed.Map[*cluster.Cluster, arrival]
 }
 
 // arrival is what is known of one cluster.
 type arrival struct {
 	// count is how many definitions have arrived or changed.
-	count   int
+	count int
+	// waiting has the GitSyncs to enqueue; nil if the cluster is not watched.
 	waiting map[types.NamespacedName]bool
 }
 
-func newArrivals(wake func(types.NamespacedName)) *arrivals {
-	return &arrivals{wake: wake, byCluster: map[*cluster.Cluster]*arrival{}}
-}
+func newArrivals(wake func(types.NamespacedName)) *arrivals { return &arrivals{wake: wake} }
 
 // count returns how many definitions have arrived or changed in a cluster while it was watched.
-func (a *arrivals) count(c *cluster.Cluster) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if found := a.byCluster[c]; found != nil {
-		return found.count
-	}
-	return 0
-}
+func (a *arrivals) count(c *cluster.Cluster) int { return a.byCluster.Get(c).count }
 
 // await makes arrivals in a cluster enqueue a GitSync, until leave. c is not an impersonated view.
 // If it is the first to wait in the cluster, the definitions that are there count as arrivals, too:
 // they may have come after the refusal.
 func (a *arrivals) await(c *cluster.Cluster, name types.NamespacedName) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	found := a.byCluster[c]
-	if found == nil {
-		found = &arrival{waiting: map[types.NamespacedName]bool{}}
-		if err := a.watch(c, found); err != nil {
-			return err
-		}
-		a.byCluster[c] = found
+	_, err := a.byCluster.Make(c, func() (arrival, error) { return arrival{waiting: map[types.NamespacedName]bool{}}, a.watch(c) })
+	if err != nil {
+		return err
 	}
-	found.waiting[name] = true
+	a.change(c, func(in *arrival) { in.waiting[name] = true })
 	return nil
 }
 
 // leave ends await.
 func (a *arrivals) leave(c *cluster.Cluster, name types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if found := a.byCluster[c]; found != nil {
-		delete(found.waiting, name)
-	}
+	a.change(c, func(in *arrival) { delete(in.waiting, name) })
 }
 
-// watch counts arrivals until the cluster is disengaged. The caller holds the lock.
-func (a *arrivals) watch(c *cluster.Cluster, into *arrival) error {
+// watch counts arrivals until the cluster is disengaged.
+func (a *arrivals) watch(c *cluster.Cluster) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind))
 	_, _, err := watch.Handle(c.Context(), c.Cache(), definition, toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { a.arrived(into) },
+		AddFunc: func(any) { a.arrived(c) },
 		UpdateFunc: func(was, is any) {
 			if was.(metav1.Object).GetGeneration() != is.(metav1.Object).GetGeneration() {
-				a.arrived(into)
+				a.arrived(c)
 			}
 		},
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		context.AfterFunc(c.Context(), func() { a.byCluster.Drop(c) })
 	}
-	context.AfterFunc(c.Context(), func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.byCluster, c)
-	})
-	return nil
+	return err
 }
 
-func (a *arrivals) arrived(in *arrival) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	in.count++
-	for name := range in.waiting {
-		a.wake(name)
-	}
+func (a *arrivals) arrived(c *cluster.Cluster) {
+	a.change(c, func(in *arrival) {
+		in.count++
+		for name := range in.waiting {
+			a.wake(name)
+		}
+	})
+}
+
+// change changes what is known of a cluster that is watched.
+func (a *arrivals) change(c *cluster.Cluster, f func(*arrival)) {
+	a.byCluster.Change(c, func(in arrival) (arrival, bool) {
+		if in.waiting == nil {
+			return in, false
+		}
+		f(&in)
+		return in, true
+	})
 }
 
 // retryRefused makes failed deliveries due if a definition has arrived in a cluster since one began

@@ -1,10 +1,9 @@
 package gitsync
 
 import (
-	"sync"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -12,22 +11,19 @@ import (
 )
 
 var (
-	readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	readyGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_gitsync_ready", Help: "Whether a GitSync is ready (1) or not (0); none while it is suspended, or lacks nothing but what clusters are paused for.",
 	}, []string{"namespace", "name"})
-	objectsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	objectsGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_gitsync_objects", Help: "Objects in the inventory of a GitSync.",
 	}, []string{"namespace", "name"})
-	problemsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	problemsGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_gitsync_problems", Help: "Objects of a GitSync that could not be delivered.",
 	}, []string{"namespace", "name"})
-	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+	failuresTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "waybill_gitsync_failures_total", Help: "Passes of a GitSync that failed, by reason.",
 	}, []string{"namespace", "name", "reason"})
 )
-
-// registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, objectsGauge, problemsGauge, failuresTotal) })
 
 // observeMetrics exports the status after a pass, and the error that the pass ended with.
 func observeMetrics(s *scope, err error) {

@@ -39,7 +39,6 @@ const secretIndex = "spec.secretRef.name"
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel = reconcile.NewKernel(cmp.Or(r.MinBackoff, minBackoff), cmp.Or(r.MaxBackoff, maxBackoff))
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	registerMetrics()
 	wake := func(k reconcile.Key) { r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName}) }
 	r.looks = subscription.NewPool[reconcile.Key, loaded](ctx, subscription.Options[reconcile.Key]{Width: jobsPerLane, Wake: wake, Backoff: r.kernel.Backoff})
 	r.loads = reconcile.NewJobs(ctx, jobsPerLane, wake, failedToLoad)

@@ -2,7 +2,6 @@ package kubernetesapplication
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // pollInterval is how often a cluster is asked for a version that no CustomResourceDefinition may
@@ -21,9 +21,7 @@ const pollInterval = 2 * time.Minute
 type discoveryPollers struct {
 	every time.Duration
 	tell  func(types.NamespacedName)
-
-	mu sync.Mutex
-	at map[pollTarget]*poller
+	at    keyed.Map[pollTarget, *poller]
 }
 
 // pollTarget is what a poller asks, and for what.
@@ -35,30 +33,29 @@ type pollTarget struct {
 type poller struct {
 	// end stops it.
 	end context.CancelFunc
-	// waiting has the kinds that each application waits for.
+	// waiting has the kinds that each application waits for. It is guarded by the map that has the poller.
 	waiting map[types.NamespacedName]sets.Set[string]
 }
 
 func newDiscoveryPollers(tell func(types.NamespacedName)) *discoveryPollers {
-	return &discoveryPollers{every: pollInterval, tell: tell, at: map[pollTarget]*poller{}}
+	return &discoveryPollers{every: pollInterval, tell: tell}
 }
 
 // add registers an application to be enqueued when a cluster serves a kind. It ends with the cluster.
 func (d *discoveryPollers) add(c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	t := pollTarget{cluster: c, version: gvk.GroupVersion()}
-	found := d.at[t]
-	if found == nil {
-		ctx, cancel := context.WithCancel(c.Context())
-		found = &poller{end: cancel, waiting: map[types.NamespacedName]sets.Set[string]{}}
-		d.at[t] = found
-		go d.run(ctx, t, found)
-	}
-	if found.waiting[app] == nil {
-		found.waiting[app] = sets.New[string]()
-	}
-	found.waiting[app].Insert(gvk.Kind)
+	d.at.Change(t, func(found *poller) (*poller, bool) {
+		if found == nil {
+			ctx, cancel := context.WithCancel(c.Context())
+			found = &poller{end: cancel, waiting: map[types.NamespacedName]sets.Set[string]{}}
+			go d.run(ctx, t, found)
+		}
+		if found.waiting[app] == nil {
+			found.waiting[app] = sets.New[string]()
+		}
+		found.waiting[app].Insert(gvk.Kind)
+		return found, true
+	})
 }
 
 // run asks the cluster until no application waits any more.
@@ -68,9 +65,8 @@ func (d *discoveryPollers) run(ctx context.Context, t pollTarget, found *poller)
 	for {
 		select {
 		case <-ctx.Done():
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.stop(t, found)
+			found.end()
+			d.at.Change(t, func(current *poller) (*poller, bool) { return current, current != nil && current != found })
 			return
 		case <-ticker.C:
 			for _, app := range d.seen(t, found, d.ask(ctx, t)) {
@@ -92,38 +88,35 @@ func (d *discoveryPollers) ask(ctx context.Context, t pollTarget) sets.Set[strin
 }
 
 // seen returns the applications that waited for any of the served kinds, and ends their waiting.
-func (d *discoveryPollers) seen(t pollTarget, found *poller, served sets.Set[string]) []types.NamespacedName {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var apps []types.NamespacedName
-	for app, kinds := range found.waiting {
-		if kinds.Intersection(served).Len() > 0 {
-			apps = append(apps, app)
-			delete(found.waiting, app)
+func (d *discoveryPollers) seen(t pollTarget, found *poller, served sets.Set[string]) (apps []types.NamespacedName) {
+	d.at.Change(t, func(current *poller) (*poller, bool) {
+		if current != found {
+			return current, current != nil
 		}
-	}
-	if len(found.waiting) == 0 {
-		d.stop(t, found)
-	}
+		for app, kinds := range found.waiting {
+			if kinds.Intersection(served).Len() > 0 {
+				apps = append(apps, app)
+				delete(found.waiting, app)
+			}
+		}
+		return found, !found.endsUnused()
+	})
 	return apps
 }
 
 // leave ends all waiting of an application.
 func (d *discoveryPollers) leave(app types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for t, found := range d.at {
+	d.at.DropFunc(func(_ pollTarget, found *poller) bool {
 		delete(found.waiting, app)
-		if len(found.waiting) == 0 {
-			d.stop(t, found)
-		}
-	}
+		return found.endsUnused()
+	})
 }
 
-// stop ends a poller. The caller holds the lock.
-func (d *discoveryPollers) stop(t pollTarget, found *poller) {
-	found.end()
-	if d.at[t] == found {
-		delete(d.at, t)
+// endsUnused ends a poller that no application waits for, and reports whether it does.
+func (p *poller) endsUnused() bool {
+	if len(p.waiting) > 0 {
+		return false
 	}
+	p.end()
+	return true
 }

@@ -1,9 +1,8 @@
 package kubernetesapplication
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -11,16 +10,13 @@ import (
 )
 
 var (
-	desiredGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	desiredGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_kubernetesapplication_desired_resources", Help: "Resource templates of a KubernetesApplication.",
 	}, []string{"namespace", "name"})
-	submittedGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	submittedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_kubernetesapplication_submitted_resources", Help: "Resource templates of a KubernetesApplication that its cluster holds.",
 	}, []string{"namespace", "name"})
 )
-
-// registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(desiredGauge, submittedGauge) })
 
 // observeMetrics exports what the status of a KubernetesApplication says after a pass.
 func observeMetrics(app *v1alpha1.KubernetesApplication) {

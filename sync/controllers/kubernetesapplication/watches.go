@@ -50,7 +50,6 @@ const noCluster = "-"
 // SetupWithManager adds the controller to a manager. Must be called before the registry engages any
 // cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.filters, r.scores = placement.DefaultFilters(), placement.DefaultScores()

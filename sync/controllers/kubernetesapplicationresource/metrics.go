@@ -1,9 +1,8 @@
 package kubernetesapplicationresource
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -12,16 +11,13 @@ import (
 )
 
 var (
-	submittedGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	submittedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_kubernetesapplicationresource_submitted", Help: "Whether the cluster holds the object of a resource as templated (1) or not (0).",
 	}, []string{"namespace", "name"})
-	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+	failuresTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "waybill_kubernetesapplicationresource_failures_total", Help: "Passes of resources that failed, by reason.",
 	}, []string{"namespace", "reason"})
 )
-
-// registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(submittedGauge, failuresTotal) })
 
 // observeMetrics exports what the status of a resource says after a pass, and the error that the
 // pass ended with.

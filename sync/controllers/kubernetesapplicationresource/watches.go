@@ -42,7 +42,6 @@ const (
 
 // SetupWithManager adds the controller to a manager. ctx ends the jobs beside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	registerMetrics()
 	r.direct = mgr.GetAPIReader()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}

@@ -89,13 +89,9 @@ func newCRD(e *apiextensionsv1.CustomResourceDefinition) (crd, error) {
 	return one, nil
 }
 
-// installCRDs updates the CRDs of a cluster, and returns when they are served. A CRD that is up to
+// installCRDs updates CRDs of a cluster, and returns when they are served. A CRD that is up to
 // date costs one request and no write.
-func (r *Reconciler) installCRDs(ctx context.Context, c *cluster.Cluster) error {
-	return installAll(ctx, c, r.crds)
-}
-
-func installAll(ctx context.Context, c *cluster.Cluster, crds []crd) error {
+func installCRDs(ctx context.Context, c *cluster.Cluster, crds []crd) error {
 	changed := false
 	for _, one := range crds {
 		wrote, err := one.install(ctx, c)

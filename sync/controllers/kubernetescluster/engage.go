@@ -57,7 +57,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if r.ConnectOnly {
 		return nil
 	}
-	seed, failed := r.isSeed(ctx, c)
+	seed, failed := c.IsSeed(ctx, r.Client)
 	if failed != nil {
 		return failed
 	}
@@ -65,7 +65,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	case seed:
 		failed = findWaybill(ctx, c)
 	case c.UID() != r.Clusters.Local().UID():
-		failed = r.installCRDs(ctx, c)
+		failed = installCRDs(ctx, c, r.crds)
 	}
 	e, err := r.begin(ctx, c, seed)
 	if err != nil || ctx.Err() != nil {

@@ -1,9 +1,8 @@
 package kubernetescluster
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -11,16 +10,13 @@ import (
 )
 
 var (
-	reachableGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	reachableGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_kubernetescluster_reachable", Help: "Whether the API server of a KubernetesCluster answers (1) or not (0); none while it is paused.",
 	}, []string{"namespace", "name"})
-	installationsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	installationsGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_kubernetescluster_installations", Help: "ApplicationInstallations in a KubernetesCluster.",
 	}, []string{"namespace", "name"})
 )
-
-// registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(reachableGauge, installationsGauge) })
 
 // observeMetrics exports the status of a KubernetesCluster after a reconciliation.
 func observeMetrics(kc *v1alpha1.KubernetesCluster) {

@@ -55,15 +55,6 @@ func (e *noWaybillError) Error() string {
 
 func (e *noWaybillError) Unwrap() error { return e.err }
 
-// isSeed reports whether a cluster is a seed. That never changes while it is engaged.
-func (r *Reconciler) isSeed(ctx context.Context, c *cluster.Cluster) (bool, error) {
-	kc := &v1alpha1.KubernetesCluster{}
-	if err := r.Client.Get(ctx, c.Name(), kc, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("get cluster: %w", err)
-	}
-	return kc.IsSeed(), nil
-}
-
 // findWaybill returns an error if Waybill is not installed in a seed. The hub installs nothing there.
 func findWaybill(ctx context.Context, c *cluster.Cluster) error {
 	_, err := c.Metadata().Resource(definitions).List(ctx, metav1.ListOptions{Limit: 1})

@@ -131,7 +131,7 @@ func (r *Reconciler) installAgentCRDs(ctx context.Context, c *cluster.Cluster) e
 	if err != nil {
 		return err
 	}
-	return installAll(ctx, c, all)
+	return installCRDs(ctx, c, all)
 }
 
 // allCRDs are loaded when the first agent is installed.

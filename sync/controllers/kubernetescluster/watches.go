@@ -45,7 +45,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		func(err error) error { return err })
 	r.agents = reconcile.NewJobs[reconcile.Key, agent.Acted](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
 		func(err error) agent.Acted { return agent.Acted{Err: err} }).DrainedBy(r.Drain)
-	registerMetrics()
 	indexes := map[string]client.IndexerFunc{secretIndex: secretName, uidIndex: uid}
 	for field, extract := range indexes {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesCluster{}, field, extract); err != nil {

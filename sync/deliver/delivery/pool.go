@@ -7,6 +7,7 @@ import (
 
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -33,9 +34,8 @@ type Pool struct {
 	options Options
 	jobs    *reconcile.Jobs[*Delivery, apply.Result]
 
-	mu sync.Mutex
 	// views has the clusters, each under one identity, that a delivery uses.
-	views map[*cluster.Cluster]*view
+	views keyed.Map[*cluster.Cluster, *view]
 }
 
 // view is a cluster under one identity.
@@ -50,7 +50,7 @@ type view struct {
 
 // NewPool returns a Pool without deliveries. Its jobs end with ctx.
 func NewPool(ctx context.Context, options Options) *Pool {
-	p := &Pool{options: options, views: map[*cluster.Cluster]*view{}}
+	p := &Pool{options: options}
 	wake := func(d *Delivery) { options.Wake(d.owner) }
 	panicked := func(err error) apply.Result { return apply.Result{Err: err} }
 	p.jobs = reconcile.NewJobs(ctx, options.Width, wake, panicked).DrainedBy(options.Drain)
@@ -66,37 +66,41 @@ func (p *Pool) New(owner apply.Owner) *Delivery {
 
 // join makes a delivery a user of a cluster under one identity; base is the cluster as Waybill itself
 // sees it.
-func (p *Pool) join(d *Delivery, found, base *cluster.Cluster) *apply.Applier {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v := p.views[found]
-	if v == nil {
-		ctx, end := context.WithCancel(found.Context())
-		v = &view{end: end}
-		v.applier = apply.New(ctx, found, apply.Options{
-			Notify:       func(o apply.Owner) { p.tell(v, o) },
-			Status:       p.options.Status,
-			NotifyStatus: p.options.Wake,
-			Rollbacks:    base,
-		})
-		p.views[found] = v
-	}
-	v.users.Store(d.owner, d)
-	v.count++
-	return v.applier
+func (p *Pool) join(d *Delivery, found, base *cluster.Cluster) (applier *apply.Applier) {
+	p.views.Change(found, func(v *view) (*view, bool) {
+		if v == nil {
+			v = p.newView(found, base)
+		}
+		v.users.Store(d.owner, d)
+		v.count++
+		applier = v.applier
+		return v, true
+	})
+	return applier
+}
+
+func (p *Pool) newView(found, base *cluster.Cluster) *view {
+	ctx, end := context.WithCancel(found.Context())
+	v := &view{end: end}
+	v.applier = apply.New(ctx, found, apply.Options{
+		Notify:       func(o apply.Owner) { p.tell(v, o) },
+		Status:       p.options.Status,
+		NotifyStatus: p.options.Wake,
+		Rollbacks:    base,
+	})
+	return v
 }
 
 // leave ends join.
 func (p *Pool) leave(d *Delivery, from *cluster.Cluster) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v := p.views[from]
-	v.applier.Forget(d.owner)
-	v.users.Delete(d.owner)
-	if v.count--; v.count == 0 {
-		v.end()
-		delete(p.views, from)
-	}
+	p.views.Change(from, func(v *view) (*view, bool) {
+		v.applier.Forget(d.owner)
+		v.users.Delete(d.owner)
+		if v.count--; v.count == 0 {
+			v.end()
+		}
+		return v, v.count > 0
+	})
 }
 
 // tell notifies a delivery that others have changed one of its objects, or that what it waits for is there.

@@ -2,13 +2,14 @@ package release
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/metadata"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Resume reports whether a release is as desired, and its records are what was noted of it: the newest
@@ -46,8 +47,7 @@ const (
 
 // resumptions has the lists of records that were read for Resume.
 type resumptions struct {
-	mu    sync.Mutex
-	lists map[resumption]*recordList
+	lists keyed.Map[resumption, *recordList]
 }
 
 // resumption is a namespace as an identity sees it.
@@ -58,28 +58,23 @@ type resumption struct {
 
 // recordList is a list of the records in a namespace.
 type recordList struct {
-	// read is closed when it was read; byName is nil if it could not be.
+	// read is closed when it was read.
 	read chan struct{}
-	// byName has the records by release. Each release takes its own once: what it gets later must be newer.
-	byName map[string][]metav1.PartialObjectMetadata
+	// byName has the records by release; none if they could not be read. Each release takes its own once: what it
+	// gets later must be newer.
+	byName keyed.Map[string, []metav1.PartialObjectMetadata]
 }
 
 // of returns the records of a release, once; false if they are not known.
 func (r *resumptions) of(ctx context.Context, t Target, id Identity) ([]metav1.PartialObjectMetadata, bool) {
-	key := resumption{t, id.Namespace}
-	r.mu.Lock()
-	list, begun := r.lists[key]
+	key, begun := resumption{t, id.Namespace}, true
+	list := r.lists.Of(key, func() *recordList {
+		begun = false
+		time.AfterFunc(resumeWindow, func() { r.lists.Drop(key) })
+		return &recordList{read: make(chan struct{})}
+	})
 	if !begun {
-		list = &recordList{read: make(chan struct{})}
-		if r.lists == nil {
-			r.lists = map[resumption]*recordList{}
-		}
-		r.lists[key] = list
-		time.AfterFunc(resumeWindow, func() { r.drop(key) })
-	}
-	r.mu.Unlock()
-	if !begun {
-		list.byName = readRecords(ctx, key)
+		list.byName.Replace(readRecords(ctx, key))
 		close(list.read)
 	}
 	select {
@@ -87,17 +82,8 @@ func (r *resumptions) of(ctx context.Context, t Target, id Identity) ([]metav1.P
 	case <-ctx.Done():
 		return nil, false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	records, ok := list.byName[id.Name]
-	delete(list.byName, id.Name)
-	return records, ok
-}
-
-func (r *resumptions) drop(key resumption) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.lists, key)
+	records := list.byName.Change(id.Name, func([]metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, bool) { return nil, false })
+	return records, len(records) > 0
 }
 
 // readRecords returns the records in a namespace by release, of which it keeps what is looked at; nil if

@@ -1,5 +1,7 @@
 package kustomize
 
+import "cmp"
+
 // Limits bound what a build may read and make. Zero fields take the value of DefaultLimits. The
 // Problem names the limit that was hit.
 //
@@ -38,22 +40,15 @@ func DefaultLimits() Limits {
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
 	return Limits{
-		FileBytes:   positive(l.FileBytes, d.FileBytes),
-		TotalBytes:  positive(l.TotalBytes, d.TotalBytes),
-		Reads:       positive(l.Reads, d.Reads),
-		Links:       positive(l.Links, d.Links),
-		AliasNodes:  positive(l.AliasNodes, d.AliasNodes),
-		AliasBytes:  positive(l.AliasBytes, d.AliasBytes),
-		Objects:     positive(l.Objects, d.Objects),
-		Values:      positive(l.Values, d.Values),
-		ObjectBytes: positive(l.ObjectBytes, d.ObjectBytes),
-		Depth:       positive(l.Depth, d.Depth),
+		FileBytes:   cmp.Or(l.FileBytes, d.FileBytes),
+		TotalBytes:  cmp.Or(l.TotalBytes, d.TotalBytes),
+		Reads:       cmp.Or(l.Reads, d.Reads),
+		Links:       cmp.Or(l.Links, d.Links),
+		AliasNodes:  cmp.Or(l.AliasNodes, d.AliasNodes),
+		AliasBytes:  cmp.Or(l.AliasBytes, d.AliasBytes),
+		Objects:     cmp.Or(l.Objects, d.Objects),
+		Values:      cmp.Or(l.Values, d.Values),
+		ObjectBytes: cmp.Or(l.ObjectBytes, d.ObjectBytes),
+		Depth:       cmp.Or(l.Depth, d.Depth),
 	}
-}
-
-func positive[T int | int64](value, otherwise T) T {
-	if value > 0 {
-		return value
-	}
-	return otherwise
 }

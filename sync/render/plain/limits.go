@@ -1,5 +1,7 @@
 package plain
 
+import "cmp"
+
 // Limits bound what is accepted. Zero fields take the value of DefaultLimits. The Problem or error
 // names the limit that was hit.
 type Limits struct {
@@ -38,21 +40,14 @@ func DefaultLimits() Limits {
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
 	return Limits{
-		FileBytes:   positive(l.FileBytes, d.FileBytes),
-		TotalBytes:  positive(l.TotalBytes, d.TotalBytes),
-		Objects:     positive(l.Objects, d.Objects),
-		Values:      positive(l.Values, d.Values),
-		Depth:       positive(l.Depth, d.Depth),
-		Nodes:       positive(l.Nodes, d.Nodes),
-		IgnoreBytes: positive(l.IgnoreBytes, d.IgnoreBytes),
-		AliasNodes:  positive(l.AliasNodes, d.AliasNodes),
-		AliasBytes:  positive(l.AliasBytes, d.AliasBytes),
+		FileBytes:   cmp.Or(l.FileBytes, d.FileBytes),
+		TotalBytes:  cmp.Or(l.TotalBytes, d.TotalBytes),
+		Objects:     cmp.Or(l.Objects, d.Objects),
+		Values:      cmp.Or(l.Values, d.Values),
+		Depth:       cmp.Or(l.Depth, d.Depth),
+		Nodes:       cmp.Or(l.Nodes, d.Nodes),
+		IgnoreBytes: cmp.Or(l.IgnoreBytes, d.IgnoreBytes),
+		AliasNodes:  cmp.Or(l.AliasNodes, d.AliasNodes),
+		AliasBytes:  cmp.Or(l.AliasBytes, d.AliasBytes),
 	}
-}
-
-func positive[T int | int64](value, otherwise T) T {
-	if value > 0 {
-		return value
-	}
-	return otherwise
 }

@@ -7,13 +7,15 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"k8s.io/utils/lru"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Tree holds the files of one revision, read from the mirror on demand. It is safe for concurrent
@@ -29,11 +31,10 @@ type Tree struct {
 	// directories holds the most recently read directories, by hash.
 	directories *lru.Cache
 
-	mu     sync.Mutex
-	closed bool
-	// listed holds the directories that count towards Limits.Files already.
-	listed map[string]bool
-	files  int
+	closed atomic.Bool
+	// listed holds the directories that count towards Limits.Files already, in files.
+	listed keyed.Map[string, bool]
+	files  atomic.Int64
 }
 
 // cachedDirectories is how many directories a Tree remembers: enough for the ancestors of the file
@@ -50,7 +51,6 @@ func (m *mirror) newTree(rev Revision, root plumbing.Hash, g *generation, o *obj
 		generation:  g,
 		objects:     o,
 		directories: lru.New(cachedDirectories),
-		listed:      make(map[string]bool),
 	}
 }
 
@@ -79,10 +79,7 @@ func (t *Tree) Commit() (Commit, error) {
 // Close releases the mirror. File systems returned by FS fail from then on. Closing twice is
 // harmless.
 func (t *Tree) Close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed = true
+	if !t.closed.Swap(true) {
 		t.generation.release(t.objects)
 	}
 }
@@ -239,13 +236,10 @@ func (t *Tree) list(dir node) ([]object.TreeEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.listed[dir.path] {
-		t.listed[dir.path] = true
-		t.files += len(entries)
+	if before := t.listed.Change(dir.path, func(bool) (bool, bool) { return true, true }); !before {
+		t.files.Add(int64(len(entries)))
 	}
-	if t.files > t.limits.Files {
+	if t.files.Load() > int64(t.limits.Files) {
 		return nil, limitError("Files", int64(t.limits.Files), "the path holds too many files")
 	}
 	return entries, nil
@@ -271,9 +265,7 @@ func (t *Tree) size(hash plumbing.Hash) (int64, error) {
 
 // open fails once the tree is closed.
 func (t *Tree) open() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+	if t.closed.Load() {
 		return fs.ErrClosed
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
@@ -76,7 +76,7 @@ func (w *Watch) follow(kind schema.GroupVersionResource) (found *follower) {
 			if kind == grouped {
 				reduce = seeGroup
 			}
-			sink := &sink{wake: w.wake, seen: map[types.UID]sights{}}
+			sink := &sink{wake: w.wake}
 			found = &follower{watch.New(watch.Objects(w.client.Resource(kind), v1alpha1.SnapshotUIDLabel), sink, reduce), sink}
 			found.Start(w.ctx)
 		}
@@ -138,30 +138,27 @@ func read(object metav1.Object, into any) bool {
 // sink keeps what was seen, and enqueues the snapshot that it belongs to.
 type sink struct {
 	wake func(types.UID)
-
-	mu   sync.Mutex
-	seen map[types.UID]sights
+	seen keyed.Map[types.UID, sights]
 }
 
 // of returns what was seen of the snapshots that are taken for an ApplicationSnapshot.
-func (s *sink) of(uid types.UID) sights {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := sights{}
-	maps.Copy(found, s.seen[uid])
+func (s *sink) of(uid types.UID) (found sights) {
+	s.seen.Change(uid, func(all sights) (sights, bool) {
+		found = maps.Clone(all)
+		return all, len(all) > 0
+	})
 	return found
 }
 
 // Put implements watch.Sink. That one is there, and that it waits for its driver, is known to who has created it.
 func (s *sink) Put(seen *sight) {
-	s.mu.Lock()
-	before := s.seen[seen.of][seen.NamespacedName]
-	s.keep(seen)
-	s.mu.Unlock()
 	was := State{Exists: true, VolumeSnapshot: seen.VolumeSnapshot, UID: seen.UID}
-	if before != nil {
-		was = before.State
-	}
+	s.seen.Change(seen.of, func(all sights) (sights, bool) {
+		if before := all[seen.NamespacedName]; before != nil {
+			was = before.State
+		}
+		return all.with(seen), true
+	})
 	if !equality.Semantic.DeepEqual(was, seen.State) {
 		s.wake(seen.of)
 	}
@@ -169,39 +166,34 @@ func (s *sink) Put(seen *sight) {
 
 // Drop implements watch.Sink.
 func (s *sink) Drop(seen *sight) {
-	s.mu.Lock()
-	before := s.seen[seen.of][seen.NamespacedName]
-	delete(s.seen[seen.of], seen.NamespacedName)
-	if len(s.seen[seen.of]) == 0 {
-		delete(s.seen, seen.of)
+	known := false
+	s.seen.Change(seen.of, func(all sights) (sights, bool) {
+		_, known = all[seen.NamespacedName]
+		delete(all, seen.NamespacedName)
+		return all, len(all) > 0
+	})
+	if known {
+		s.wake(seen.of)
 	}
-	s.mu.Unlock()
-	if before != nil {
-		s.wake(before.of)
-	}
-}
-
-func (s *sink) keep(seen *sight) {
-	if s.seen[seen.of] == nil {
-		s.seen[seen.of] = sights{}
-	}
-	s.seen[seen.of][seen.NamespacedName] = seen
 }
 
 // Replace implements watch.Sink.
 func (s *sink) Replace(all []*sight, _ string) {
-	concerned := map[types.UID]bool{}
-	s.mu.Lock()
-	for of := range s.seen {
-		concerned[of] = true
-	}
-	clear(s.seen)
+	now := map[types.UID]sights{}
 	for _, seen := range all {
-		s.keep(seen)
-		concerned[seen.of] = true
+		now[seen.of] = now[seen.of].with(seen)
 	}
-	s.mu.Unlock()
-	for of := range concerned {
+	concerned := sets.KeySet(now)
+	for of := range concerned.Union(sets.KeySet(s.seen.Replace(now))) {
 		s.wake(of)
 	}
+}
+
+// with adds one, or replaces the one of its name.
+func (s sights) with(seen *sight) sights {
+	if s == nil {
+		s = sights{}
+	}
+	s[seen.NamespacedName] = seen
+	return s
 }
