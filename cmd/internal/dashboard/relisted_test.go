@@ -58,6 +58,9 @@ func (r *restored) goBack() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.version, r.refusals = 50, 1
+	seen := &v1alpha1.GitSync{}
+	seen.Name, seen.ResourceVersion = "catalog", "100"
+	r.watching.Modify(seen) // a watch that ends without any event is listed again in any case
 	r.watching.Stop()
 }
 

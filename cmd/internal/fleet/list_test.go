@@ -15,6 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// discovered are ConfigMaps, and nothing else.
+var discovered = map[string]string{
+	"/api":    `{"kind":"APIVersions","versions":["v1"]}`,
+	"/apis":   `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+	"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","namespaced":true,"kind":"ConfigMap","verbs":["list"]}]}`,
+}
+
 // endless is an API server whose ConfigMaps have no end, or so many pages.
 func endless(t *testing.T, perPage, pages int) *rest.Config {
 	t.Helper()
@@ -23,12 +30,8 @@ func endless(t *testing.T, perPage, pages int) *rest.Config {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Path == "/api/v1" {
-			_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","namespaced":true,"kind":"ConfigMap","verbs":["list"]}]}`)
-			return
-		}
-		if !strings.HasSuffix(r.URL.Path, "/configmaps") {
-			http.NotFound(w, r)
+		if document, ok := discovered[r.URL.Path]; ok {
+			_, _ = io.WriteString(w, document)
 			return
 		}
 		next := "more"
