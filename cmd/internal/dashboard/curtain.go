@@ -181,6 +181,9 @@ func (c *curtain) pair(before, after *unstructured.Unstructured) (was, is *unstr
 		}
 		c.strikes.in(shown.Object)
 	}
+	if c.strikes.tooMany() {
+		c.warn("Every text of what is rendered is hidden: secret values are too long together to be looked for")
+	}
 	return was, is
 }
 
