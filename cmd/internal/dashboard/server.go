@@ -16,6 +16,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/sync/keyed"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 //go:embed static
@@ -46,7 +48,8 @@ type server struct {
 	// systemNamespace of the hub, and sources that pages look into.
 	systemNamespace string
 	sources         sources
-	trees           trees // that open pages show
+	compiled        *keyed.Recent[string, *schema.Schema] // schemas of values, by digest
+	trees           trees                                 // that open pages show
 }
 
 // door lets browsers in, and says who they are.
@@ -80,7 +83,8 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 	}
 	s := &server{
 		ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}, systemNamespace: v1alpha1.DefaultSystemNamespace,
-		trees: trees{again: refusedAgain, within: drawnWithin},
+		compiled: keyed.NewRecent[string, *schema.Schema](maxCompiled),
+		trees:    trees{again: refusedAgain, within: drawnWithin},
 	}
 	for _, name := range []string{
 		"fleet", "catalog", "entry", "install", "confirminstall", "syncs", "object", "tree", "values", "revisions", "manifests", "diff", "commit", "logs",

@@ -68,7 +68,7 @@ func TestStrikes_tooMany(t *testing.T) {
 // curtainBy returns a curtain for definition web, whose versions mark these values of their charts as secret, and what it warns of.
 func curtainBy(t *testing.T, marked map[string]string) (*curtain, *[]string) {
 	t.Helper()
-	definition, warned := &v1alpha1.ApplicationDefinition{}, &[]string{}
+	definition, warned, looks := &v1alpha1.ApplicationDefinition{}, &[]string{}, schema.NewLooks()
 	for version := range marked {
 		definition.Spec.Versions = append(definition.Spec.Versions, v1alpha1.ApplicationVersion{Version: version})
 	}
@@ -80,10 +80,10 @@ func curtainBy(t *testing.T, marked map[string]string) (*curtain, *[]string) {
 			}
 			found, err := schema.Compile([]byte(`{"schema": {"properties": {"` + marked[version] + `": {"format": "password"}}}}`))
 			require.NoError(t, err)
-			return secrecyBy(found), nil
+			return secrecyBy(found, looks), nil
 		},
 		warn:  func(format string, _ ...any) { *warned = append(*warned, format) },
-		known: map[string]secrecy{}, failed: map[string]error{},
+		looks: looks, known: map[string]secrecy{}, failed: map[string]error{},
 	}, warned
 }
 
