@@ -53,7 +53,7 @@ func (s *server) curtain(ctx context.Context, at fleet.Place) *curtain {
 			return secrecyBy(found, looks), nil
 		},
 		offers: func(name string) (*v1alpha1.ApplicationDefinition, error) { return offeredDefinition(ctx, at, name) },
-		warn:   at.Warn, known: map[string]secrecy{}, failed: map[string]error{},
+		warn:   at.Warn, looks: looks, known: map[string]secrecy{}, failed: map[string]error{},
 	}
 }
 
