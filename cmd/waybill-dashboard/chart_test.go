@@ -168,7 +168,7 @@ clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %q}}], us
 	go func() {
 		ended <- run(ctx, []string{
 			"--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--url=https://waybill.example.com", "--listen=" + listen,
-			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--requestheader-client-ca-file=" + filepath.Join(dir, "ca.crt"),
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--cache-dir=" + filepath.Join(dir, "cache"), "--requestheader-client-ca-file=" + filepath.Join(dir, "ca.crt"),
 		})
 	}()
 	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{proxy}}}} // it signs its certificate itself

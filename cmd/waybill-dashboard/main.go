@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -44,6 +46,8 @@ type options struct {
 	healthAddress       string
 	hubName             string
 	kubeconfigNamespace string
+	cacheDir            string
+	cacheSize           resource.QuantityValue
 
 	issuer          string
 	clientID        string
@@ -65,7 +69,7 @@ type options struct {
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{}
+	o := &options{cacheSize: resource.QuantityValue{Quantity: resource.MustParse("2Gi")}}
 	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
 	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace that Waybill runs in, with the credentials of sources, which users need to read to see what comes from there")
@@ -77,6 +81,8 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.StringVar(&o.hubName, "hub-name", "hub", "what pages call the hub")
 	flags.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "", "namespace of the hub with kubeconfigs by which the dashboard impersonates its users in user clusters: Secret NAMESPACE.NAME of a KubernetesCluster, key kubeconfig; default: user clusters are shown to those who may read the kubeconfig of the KubernetesCluster")
+	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), programName), "folder for the charts and git mirrors that pages look into; safe to lose")
+	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; what is not in use is removed to make room")
 	flags.StringVar(&o.issuer, "oidc-issuer-url", "", "https address of the OIDC provider that people sign in with; this and what follows as kube-apiserver has it, so that they have the same rights as with kubectl")
 	flags.StringVar(&o.clientID, "oidc-client-id", "", "client that the provider has for the dashboard; its redirect URI is --url and /sign-in/callback")
 	flags.StringVar(&o.secretFile, "oidc-client-secret-file", "", "file with the secret of the client, read at each sign-in; default: a public client")
@@ -99,6 +105,9 @@ func parse(args []string) (*options, error) {
 	if o.url == "" {
 		return nil, errors.New("give --url, the address that browsers open")
 	}
+	if o.cacheSize.Sign() <= 0 {
+		return nil, errors.New("--cache-size must be positive")
+	}
 	return o, o.dashboard().Check()
 }
 
@@ -107,6 +116,7 @@ func (o *options) dashboard() dashboard.Options {
 	d := dashboard.Options{
 		SystemNamespace: o.systemNamespace, URL: o.url, Listen: o.listen, CertFile: o.certFile, KeyFile: o.keyFile, MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
 		SessionKeyFile: o.sessionKeyFile, SessionDuration: o.sessionDuration, HubName: o.hubName, KubeconfigNamespace: o.kubeconfigNamespace,
+		CacheDir: o.cacheDir, CacheSize: o.cacheSize.Value(),
 	}
 	if o.issuer != "" {
 		d.OIDC = &dashboard.OIDC{

@@ -35,6 +35,7 @@ func TestRun_refusesWhatCannotWork(t *testing.T) {
 		"no client":                    {[]string{url, issuer}, "--oidc-client-id"},
 		"no keys":                      {[]string{url, issuer, client}, "--session-key-file"},
 		"no name":                      {[]string{url, issuer, client, "--oidc-username-claim="}, "--oidc-username-claim"},
+		"no room for sources":          {[]string{url, issuer, client, "--session-key-file=" + keys, "--cache-size=0"}, "--cache-size must be positive"},
 		"sessions that end at once":    {[]string{url, issuer, client, "--session-key-file=" + keys, "--session-duration=1s"}, "--session-duration"},
 		"half a certificate":           {[]string{url, issuer, client, "--session-key-file=" + keys, "--tls-cert-file=x"}, "need one another"},
 		"no such kubeconfig":           {[]string{url, issuer, client, "--session-key-file=" + keys, "--kubeconfig=/does/not/exist"}, "stat /does/not/exist"},
@@ -52,5 +53,7 @@ func TestParse_defaults(t *testing.T) {
 	assert.Nil(t, d.Proxy)
 	assert.Equal(t, 8*time.Hour, d.SessionDuration)
 	assert.Equal(t, "sub", d.OIDC.UsernameClaim)
+	assert.Equal(t, int64(2<<30), d.CacheSize)
+	assert.NotEmpty(t, d.CacheDir, "the home of the image's user cannot be written")
 	assert.Empty(t, d.KubeconfigNamespace, "it does not impersonate users in user clusters unless it is told to")
 }

@@ -66,18 +66,6 @@ func TestParse_refuses(t *testing.T) {
 	}
 }
 
-func TestShares(t *testing.T) {
-	const gi = 1 << 30
-	for reason, tc := range map[string]struct{ cache, mirrors, charts int64 }{
-		"charts take half a Gi, and an eighth is spare": {8 * gi, 6*gi + gi/2, gi / 2},
-		"a small cache holds both, too":                 {gi / 2, gi/2 - gi/16 - gi/8, gi / 8},
-	} {
-		mirrors, charts := shares(tc.cache)
-		assert.Equal(t, tc.mirrors, mirrors.StoreBytes, reason)
-		assert.Equal(t, tc.charts, charts.DiskBytes, reason)
-	}
-}
-
 func TestParse_help(t *testing.T) {
 	stderr := os.Stderr
 	t.Cleanup(func() { os.Stderr = stderr })

@@ -31,6 +31,7 @@ import (
 	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/disk"
 	"waybill.dev/waybill/sync/source/git"
 )
 
@@ -143,7 +144,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	}
 	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: mgr.GetConfig().UserAgent, Log: ctrl.Log.WithName("cluster")})
 	s.secrets = content.NewReader(ctx, mgr.GetCache(), direct)
-	mirrors, charts := shares(o.cacheSize.Value())
+	mirrors, charts := disk.Divide(o.cacheSize.Value())
 	guard := address.Guard{Refuse: !o.allowLocalSources}
 	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git"), git.WithLimits(mirrors), git.WithGuard(guard)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
@@ -161,14 +162,6 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 		}
 	}
 	return &s, nil
-}
-
-// shares divides the cache: charts may take a quarter and no more than by default, and git mirrors what
-// they leave, with an eighth to spare for what is counted late.
-func shares(cache int64) (git.Limits, chart.Limits) {
-	charts := chart.DefaultLimits()
-	charts.DiskBytes = min(charts.DiskBytes, cache/4)
-	return git.Limits{StoreBytes: cache - cache/8 - charts.DiskBytes}, charts
 }
 
 // sweep removes unused git mirrors.

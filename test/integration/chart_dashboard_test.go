@@ -53,8 +53,8 @@ func TestChart_sessionKey(t *testing.T) {
 	values := map[string]any{"enabled": true, "url": "https://waybill.example.com", "oidc": map[string]any{"issuerURL": "https://id.example.com", "clientID": "waybill"}}
 	volume := func(objects []*unstructured.Unstructured) any {
 		volumes, _, _ := unstructured.NestedSlice(find(t, objects, "Deployment", "waybill-dashboard").Object, "spec", "template", "spec", "volumes")
-		require.Len(t, volumes, 2)
-		return volumes[1].(map[string]any)["secret"].(map[string]any)["secretName"]
+		require.Len(t, volumes, 3)
+		return volumes[2].(map[string]any)["secret"].(map[string]any)["secretName"]
 	}
 	objects, err := renderWaybill(t, map[string]any{"dashboard": values})
 	require.NoError(t, err)
@@ -65,4 +65,19 @@ func TestChart_sessionKey(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "own", volume(objects))
 	assert.NotContains(t, names(objects, "Secret"), "waybill-dashboard-session")
+}
+
+// What people look into fits into the volume, so that the Pod is not evicted for it.
+func TestChart_dashboardCache(t *testing.T) {
+	values := map[string]any{"enabled": true, "url": "https://waybill.example.com", "proxy": map[string]any{"caConfigMap": "proxy"}, "cacheSize": "3Gi"}
+	objects, err := renderWaybill(t, map[string]any{"dashboard": values})
+	require.NoError(t, err)
+	deployment := find(t, objects, "Deployment", "waybill-dashboard")
+	assert.Subset(t, container(t, deployment)["args"], []any{"--cache-dir=/cache", "--cache-size=3Gi"})
+	assert.Contains(t, container(t, deployment)["volumeMounts"], map[string]any{"name": "cache", "mountPath": "/cache"})
+	volumes, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "volumes")
+	assert.Contains(t, volumes, map[string]any{"name": "cache", "emptyDir": map[string]any{"sizeLimit": "3Gi"}})
+	values["cacheSize"] = "1Mi"
+	_, err = renderWaybill(t, map[string]any{"dashboard": values})
+	assert.ErrorContains(t, err, "dashboard.cacheSize: 1Mi is less than 256Mi")
 }

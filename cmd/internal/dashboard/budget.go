@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"waybill.dev/waybill/sync/render"
 )
 
 // share is how many requests that read clusters are served: so many in a second in the long run, so many of them at
@@ -167,9 +169,10 @@ func (b *budget) lasting(name string, each, all int, of func(*spending) *int) (e
 	}
 }
 
-// reads serves what reads clusters, as far as the budget goes.
+// reads serves what reads clusters, as far as the budget goes. What it renders takes turns with what others have rendered.
 func (s *server) reads(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(render.On(r.Context(), render.Terms{For: viewerOf(r).name}))
 		if s.budget == nil {
 			serve(w, r)
 			return

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -17,6 +18,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/sync/render/values"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // maxSchemas is how many schemas are read to know which of the default values of a definition are secret.
@@ -30,6 +32,7 @@ type curtain struct {
 	of     func(definition *v1alpha1.ApplicationDefinition, version string) (secrecy, error)
 	offers func(name string) (*v1alpha1.ApplicationDefinition, error)
 	warn   func(format string, args ...any)
+	looks  *schema.Looks      // for all that is hidden
 	known  map[string]secrecy // by definition and version
 	// failed has definitions of which it could not be found out for one version, which may have taken long: they are not
 	// asked for again.
@@ -40,16 +43,17 @@ type curtain struct {
 
 // curtain returns what hides what is secret on a page of the viewer of a place.
 func (s *server) curtain(ctx context.Context, at fleet.Place) *curtain {
+	looks := schema.NewLooks()
 	return &curtain{
 		of: func(definition *v1alpha1.ApplicationDefinition, version string) (secrecy, error) {
 			found, err := s.schemaOf(ctx, at, definition, version)
 			if err != nil && !errors.Is(err, errNoSchema) {
 				return secrecy{}, err
 			}
-			return secrecyBy(found), nil
+			return secrecyBy(found, looks), nil
 		},
 		offers: func(name string) (*v1alpha1.ApplicationDefinition, error) { return offeredDefinition(ctx, at, name) },
-		warn:   at.Warn, known: map[string]secrecy{}, failed: map[string]error{},
+		warn:   at.Warn, looks: looks, known: map[string]secrecy{}, failed: map[string]error{},
 	}
 }
 
@@ -135,6 +139,9 @@ func (c *curtain) versions(name string) secrecy {
 
 // once asks once what hides the values of a version, or of all of them for *, and says why if that is everything.
 func (c *curtain) once(name, version string, find func() (secrecy, error)) secrecy {
+	if len(name) > validation.DNS1123SubdomainMaxLength { // what is in a manifest may have any length
+		return secrecy{all: true}
+	}
 	key := name + " " + version
 	if found, known := c.known[key]; known {
 		return found
@@ -180,6 +187,12 @@ func (c *curtain) pair(before, after *unstructured.Unstructured) (was, is *unstr
 			hideLastApplied(shown)
 		}
 		c.strikes.in(shown.Object)
+	}
+	if c.strikes.tooMany() {
+		c.warn("Every text of what is rendered is hidden: secret values are too long together to be looked for")
+	}
+	if c.looks.Spent() {
+		c.warn("Values are hidden that the charts may not mark as secret: their schemas are too entangled, or the values too many, to find out")
 	}
 	return was, is
 }

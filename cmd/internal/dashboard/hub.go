@@ -48,6 +48,10 @@ type Options struct {
 	// KubeconfigNamespace is the namespace of the hub with the dashboard's own kubeconfigs for user clusters: Secret
 	// NAMESPACE.NAME of a KubernetesCluster, in key kubeconfig. Empty for none.
 	KubeconfigNamespace string
+
+	// CacheDir is the folder for the charts and repositories that pages look into, and CacheSize how many bytes it may hold.
+	CacheDir  string
+	CacheSize int64
 }
 
 // Check returns what is wrong with the options, if anything is.
@@ -142,6 +146,7 @@ func newShared(ctx context.Context, config *rest.Config, o Options) (*server, ma
 		return nil, nil, err
 	}
 	s.systemNamespace, s.budget = o.SystemNamespace, newBudget()
+	s.sources.dir, s.sources.size = o.CacheDir, o.CacheSize
 	if by, ok := by.(*oidcDoor); ok {
 		by.tell = s.fail
 	}

@@ -28,16 +28,17 @@ import (
 type secrecy struct {
 	// schemas of the versions that values are for: what one of them marks is hidden.
 	schemas []*schema.Schema
+	marks   marks // of each
 	// all hides every value: it is not known which are secret.
 	all bool
 }
 
 // secrecyBy returns what hides what a schema marks; nil marks nothing.
-func secrecyBy(s *schema.Schema) secrecy {
+func secrecyBy(s *schema.Schema, looks *schema.Looks) secrecy {
 	if s == nil {
 		return secrecy{}
 	}
-	return secrecy{schemas: []*schema.Schema{s}}
+	return secrecy{schemas: []*schema.Schema{s}, marks: marks{s.Marks(looks)}}
 }
 
 // first returns the schema of the version that is wanted; nil if there is none.
@@ -48,37 +49,68 @@ func (c secrecy) first() *schema.Schema {
 	return c.schemas[0]
 }
 
-func (c secrecy) idle() bool { return len(c.schemas) == 0 && !c.all }
-
 // with hides what either hides.
 func (c secrecy) with(other secrecy) secrecy {
-	return secrecy{schemas: slices.Concat(c.schemas, other.schemas), all: c.all || other.all}
-}
-
-// marks reports whether a chart marks the value at a path, or one that it is in.
-func (c secrecy) marks(path []string) bool {
-	return len(path) > 0 && slices.ContainsFunc(c.schemas, func(s *schema.Schema) bool { return s.Secret(path) })
-}
-
-// of returns a copy of a value at a path, with what is secret hidden.
-func (c secrecy) of(value any, path []string) any {
-	if value == nil || c.idle() {
-		return value
+	both := secrecy{schemas: slices.Concat(c.schemas, other.schemas), marks: slices.Clone(c.marks), all: c.all || other.all}
+	for _, one := range other.marks {
+		if !slices.Contains(both.marks, one) {
+			both.marks = append(both.marks, one)
+		}
 	}
-	if c.marks(path) {
+	return both
+}
+
+// marks is what schemas mark of one value, and of what is in it.
+type marks []*schema.Mark
+
+// secret reports whether one of them marks the value, or one that it is in.
+func (m marks) secret() bool { return slices.ContainsFunc(m, (*schema.Mark).Secret) }
+
+func (m marks) below(name string) marks {
+	return m.next(func(one *schema.Mark) *schema.Mark { return one.Below(name) })
+}
+
+func (m marks) item() marks { return m.next((*schema.Mark).Item) }
+
+func (m marks) next(step func(*schema.Mark) *schema.Mark) marks {
+	var all marks
+	for _, one := range m {
+		if one = step(one); !one.None() {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// at returns what is marked at a path of names.
+func (m marks) at(path []string) marks {
+	for _, name := range path {
+		m = m.below(name)
+	}
+	return m
+}
+
+// of returns a value at a path with what is secret hidden. It stays as it is: what differs is copied.
+func (c secrecy) of(value any, path []string) any { return c.hidden(value, c.marks.at(path)) }
+
+func (c secrecy) hidden(value any, at marks) any {
+	switch {
+	case value == nil, len(at) == 0 && !c.all:
+		return value
+	case at.secret():
 		return mask.Hidden
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		hidden := make(map[string]any, len(v))
 		for name, below := range v {
-			hidden[name] = c.of(below, append(path[:len(path):len(path)], name))
+			hidden[name] = c.hidden(below, at.below(name))
 		}
 		return hidden
 	case []any:
-		hidden := make([]any, len(v))
+		hidden, each := make([]any, len(v)), at.item()
 		for i, below := range v {
-			hidden[i] = c.of(below, append(path[:len(path):len(path)], schema.Item))
+			hidden[i] = c.hidden(below, each)
 		}
 		return hidden
 	}
@@ -88,20 +120,28 @@ func (c secrecy) of(value any, path []string) any {
 	return value
 }
 
-// secrets calls tell for each value at or below a path that is hidden.
+// secrets calls tell for each value at or below a path that is marked.
 func (c secrecy) secrets(value any, path []string, tell func(any)) {
-	if c.marks(path) {
+	marked(value, c.marks.at(path), tell)
+}
+
+func marked(value any, at marks, tell func(any)) {
+	switch {
+	case len(at) == 0:
+		return
+	case at.secret():
 		tell(value)
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for name, below := range v {
-			c.secrets(below, append(path[:len(path):len(path)], name), tell)
+			marked(below, at.below(name), tell)
 		}
 	case []any:
+		each := at.item()
 		for _, below := range v {
-			c.secrets(below, append(path[:len(path):len(path)], schema.Item), tell)
+			marked(below, each, tell)
 		}
 	}
 }
@@ -113,10 +153,14 @@ func (c secrecy) values(all map[string]any) map[string]any {
 }
 
 // reveal puts what was set before in place of what was hidden. It is an error if nothing was set there.
-func (c secrecy) reveal(edited, before any, path []string) (any, error) {
+func (c secrecy) reveal(edited, before any) (any, error) {
+	return revealed(edited, before, c.marks, nil)
+}
+
+func revealed(edited, before any, at marks, path []string) (any, error) {
 	switch v := edited.(type) {
 	case string:
-		if v != mask.Hidden || !c.marks(path) {
+		if v != mask.Hidden || !at.secret() {
 			return edited, nil
 		}
 		if before == nil {
@@ -126,7 +170,7 @@ func (c secrecy) reveal(edited, before any, path []string) (any, error) {
 	case map[string]any:
 		was, _ := before.(map[string]any)
 		for name, below := range v {
-			shown, err := c.reveal(below, was[name], append(path[:len(path):len(path)], name))
+			shown, err := revealed(below, was[name], at.below(name), append(path[:len(path):len(path)], name))
 			if err != nil {
 				return nil, err
 			}
@@ -139,7 +183,7 @@ func (c secrecy) reveal(edited, before any, path []string) (any, error) {
 			if i < len(was) {
 				old = was[i]
 			}
-			shown, err := c.reveal(below, old, append(path[:len(path):len(path)], schema.Item))
+			shown, err := revealed(below, old, at.item(), append(path[:len(path):len(path)], "[]"))
 			if err != nil {
 				return nil, err
 			}
@@ -217,11 +261,11 @@ func (c secrecy) edit(inst *v1alpha1.ApplicationInstallation, text string) error
 	if err != nil {
 		return fmt.Errorf("read values: %w", err)
 	}
-	revealed, err := c.reveal(parsed, before, nil)
+	whole, err := c.reveal(parsed, before)
 	if err != nil {
 		return err
 	}
-	own, _ := revealed.(map[string]any)
+	own, _ := whole.(map[string]any)
 	again, err := json.Marshal(own)
 	if err != nil {
 		return fmt.Errorf("read values: %w", err)
@@ -236,6 +280,9 @@ func (c secrecy) edit(inst *v1alpha1.ApplicationInstallation, text string) error
 // schemaWithin is how long it may take to fetch a chart for its schema: a page is good without.
 const schemaWithin = 8 * time.Second
 
+// maxCompiled is how much of the schemas is kept that were compiled, in objects of a schema; the largest one has 5,000.
+const maxCompiled = 40_000
+
 // errNoSchema says that a version has no schema of its values.
 var errNoSchema = errors.New("the chart has no values.schema.json")
 
@@ -247,7 +294,7 @@ func (s *server) schemaOf(ctx context.Context, at fleet.Place, definition *v1alp
 		return nil, fmt.Errorf("ApplicationDefinition %s has no version %s", definition.Name, version)
 	}
 	if entry := definition.GetValuesSchema(offered.Version); entry != nil && entry.Digest != "" {
-		found, err := copiedSchema(ctx, at, definition.Name, entry.Digest)
+		found, err := s.copiedSchema(ctx, at, definition.Name, entry.Digest)
 		if err == nil || !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 			return found, err
 		}
@@ -265,7 +312,8 @@ func (s *server) schemaOf(ctx context.Context, at fleet.Place, definition *v1alp
 	return found, err
 }
 
-func copiedSchema(ctx context.Context, at fleet.Place, definition, digest string) (*schema.Schema, error) {
+// copiedSchema reads the copy of a schema as the viewer. What was read before is not compiled again: that takes up to half a second.
+func (s *server) copiedSchema(ctx context.Context, at fleet.Place, definition, digest string) (*schema.Schema, error) {
 	c, err := at.Hub.Client()
 	if err != nil {
 		return nil, err
@@ -279,7 +327,15 @@ func copiedSchema(ctx context.Context, at fleet.Place, definition, digest string
 	if err != nil {
 		return nil, err
 	}
-	return schema.Compile(encoded)
+	if found, known := s.compiled.Lookup(digest); known {
+		return found, nil
+	}
+	compiled, err := schema.Compile(encoded)
+	if err != nil {
+		return nil, err
+	}
+	s.compiled.Put(digest, compiled, int64(1+compiled.Weight))
+	return compiled, nil
 }
 
 // secrecyOf returns what hides the secret values of a version. Where that is not known, a note says so.
@@ -288,5 +344,5 @@ func (s *server) secrecyOf(ctx context.Context, at fleet.Place, definition *v1al
 	if err != nil && !errors.Is(err, errNoSchema) {
 		at.Warn("Values that the chart marks as secret are not hidden, as its schema cannot be read: %s", err)
 	}
-	return secrecyBy(found)
+	return secrecyBy(found, schema.NewLooks())
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -16,6 +17,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/sync/keyed"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 //go:embed static
@@ -28,8 +31,9 @@ var templates embed.FS
 const readWithin = 30 * time.Second
 
 const (
-	// maxBody is how much a browser may send, and takePage how long it may take to read a page.
+	// maxBody is how much a browser may send, sendForm how long that may take, and takePage how long it may take to read a page.
 	maxBody  = 2 << 20
+	sendForm = 30 * time.Second
 	takePage = time.Minute
 )
 
@@ -40,13 +44,15 @@ type server struct {
 	inventory *inventory
 	door      door
 	pace      pace
+	sendForm  time.Duration
 	// budget of those who use it; nil for the only user of their own machine.
 	budget *budget
 	pages  map[string]*template.Template
 	// systemNamespace of the hub, and sources that pages look into.
 	systemNamespace string
 	sources         sources
-	trees           trees // that open pages show
+	compiled        *keyed.Recent[string, *schema.Schema] // schemas of values, by digest
+	trees           trees                                 // that open pages show
 }
 
 // door lets browsers in, and says who they are.
@@ -79,8 +85,9 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 		return nil, err
 	}
 	s := &server{
-		ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}, systemNamespace: v1alpha1.DefaultSystemNamespace,
-		trees: trees{again: refusedAgain, within: drawnWithin},
+		ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, sendForm: sendForm, pages: map[string]*template.Template{}, systemNamespace: v1alpha1.DefaultSystemNamespace,
+		compiled: keyed.NewRecent[string, *schema.Schema](maxCompiled),
+		trees:    trees{again: refusedAgain, within: drawnWithin},
 	}
 	for _, name := range []string{
 		"fleet", "catalog", "entry", "install", "confirminstall", "syncs", "object", "tree", "values", "revisions", "manifests", "diff", "commit", "logs",
@@ -124,7 +131,34 @@ func (s *server) handler() (http.Handler, error) {
 	s.door.routes(all)
 	all.Handle("/", s.door.require(s.noteSeen(pages)))
 	zipped, err := compressed(all)
-	return headers(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(zipped, maxBody)))), err
+	return headers(s.hurry(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(zipped, maxBody))))), err
+}
+
+// hurry bounds how long the body of a request may take, also before it is known who sends it: each holds a connection, and those of
+// users a part of what they may have under way.
+func (s *server) hurry(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(time.Now().Add(s.sendForm)) // those in tests cannot
+			r.Body = &body{r.Body, control}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// body is one that is to be sent by a time. Once it was, the connection has all the time for what is answered.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{}) // those in tests cannot
+	}
+	return n, err
 }
 
 type seenKey struct{}

@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -18,10 +16,16 @@ import (
 // hidden where it is all that a field has.
 const partLength = 6
 
+// maxStrikes is how long secret values may be together that are looked for, in bytes. Where they are longer, every text is hidden.
+const maxStrikes = 256 << 10
+
 // strikes are values that are not to be shown, wherever a chart has put them. What charts compute from them is not known.
 type strikes struct {
 	whole map[string]bool
-	parts []string // the longest first
+	parts []string
+	bytes int // of parts
+	// finder finds the parts; nil if one was added since it was made.
+	finder *finder
 }
 
 // add adds a value, or each that it has.
@@ -57,10 +61,12 @@ func (s *strikes) text(text string) {
 	}
 	s.whole[text] = true
 	if len(text) >= partLength {
-		s.parts = append(s.parts, text)
-		slices.SortFunc(s.parts, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+		s.parts, s.bytes, s.finder = append(s.parts, text), s.bytes+len(text), nil
 	}
 }
+
+// tooMany reports whether there are more than are looked for: every text is hidden.
+func (s *strikes) tooMany() bool { return s.bytes > maxStrikes }
 
 // written returns a number as manifests have it.
 func written(number any) string {
@@ -73,13 +79,16 @@ func written(number any) string {
 
 // from returns a text without them.
 func (s *strikes) from(text string) string {
-	if s.whole[text] {
+	if text != "" && (s.whole[text] || s.tooMany()) {
 		return mask.Hidden
 	}
-	for _, part := range s.parts {
-		text = strings.ReplaceAll(text, part, mask.Hidden)
+	if len(s.parts) == 0 {
+		return text
 	}
-	return text
+	if s.finder == nil {
+		s.finder = newFinder(s.parts)
+	}
+	return s.finder.replace(text, mask.Hidden)
 }
 
 // in takes them out of a manifest. What it is, and is called, stays.
@@ -116,7 +125,7 @@ func (s *strikes) of(value any) any {
 	case string:
 		return s.from(v)
 	case int64, float64:
-		if s.whole[written(v)] {
+		if s.tooMany() || s.whole[written(v)] {
 			return mask.Hidden
 		}
 	}

@@ -21,6 +21,7 @@ func TestStrikes_in(t *testing.T) {
 		"a short one may be part of another word": {"pass", "compass", "compass"},
 		"each line, however it is indented":       {"BEGIN-KEY\n  MIIEvQIB\n", "cert: |\n      BEGIN-KEY\n      MIIEvQIB\n", "cert: |\n      ***\n      ***\n"},
 		"short lines are of many texts":           {"secret-1\nend\n", "to the end", "to the end"},
+		"two that overlap":                        {[]any{"hunter2", "ter2-of-berlin"}, "x hunter2-of-berlin", "x ***"},
 		"the longest first":                       {[]any{"hunter2", "hunter2-of-berlin"}, "x hunter2-of-berlin", "x ***"},
 		"a number":                                {float64(123456), map[string]any{"pin": int64(123456), "port": int64(80)}, map[string]any{"pin": "***", "port": int64(80)}},
 		"a number in a text":                      {int64(123456), "pin=123456", "pin=***"},
@@ -49,10 +50,25 @@ func TestStrikes_namesStay(t *testing.T) {
 	}}, manifest)
 }
 
+// Where there is more than can be looked for, no text is shown.
+func TestStrikes_tooMany(t *testing.T) {
+	s := &strikes{}
+	for i := range maxStrikes / 8 {
+		s.add(int64(10_000_000 + i))
+	}
+	assert.Equal(t, "all but 1***", s.from("all but 110000001"))
+	s.add("one more")
+	manifest := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": "text", "b": int64(1), "c": true, "d": ""}}
+	s.in(manifest)
+	assert.Equal(t, map[string]any{
+		"kind": "ConfigMap", "metadata": map[string]any{"name": "web"}, "data": map[string]any{"a": mask.Hidden, "b": mask.Hidden, "c": true, "d": ""},
+	}, manifest)
+}
+
 // curtainBy returns a curtain for definition web, whose versions mark these values of their charts as secret, and what it warns of.
 func curtainBy(t *testing.T, marked map[string]string) (*curtain, *[]string) {
 	t.Helper()
-	definition, warned := &v1alpha1.ApplicationDefinition{}, &[]string{}
+	definition, warned, looks := &v1alpha1.ApplicationDefinition{}, &[]string{}, schema.NewLooks()
 	for version := range marked {
 		definition.Spec.Versions = append(definition.Spec.Versions, v1alpha1.ApplicationVersion{Version: version})
 	}
@@ -64,10 +80,10 @@ func curtainBy(t *testing.T, marked map[string]string) (*curtain, *[]string) {
 			}
 			found, err := schema.Compile([]byte(`{"schema": {"properties": {"` + marked[version] + `": {"format": "password"}}}}`))
 			require.NoError(t, err)
-			return secrecyBy(found), nil
+			return secrecyBy(found, looks), nil
 		},
 		warn:  func(format string, _ ...any) { *warned = append(*warned, format) },
-		known: map[string]secrecy{}, failed: map[string]error{},
+		looks: looks, known: map[string]secrecy{}, failed: map[string]error{},
 	}, warned
 }
 

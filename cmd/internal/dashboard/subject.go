@@ -185,6 +185,9 @@ func pageOf(sub *subject, here, title string, model map[string]any) page {
 type sources struct {
 	// here allows sources on this machine: it is that of the only user.
 	here bool
+	// dir is where they are kept, and size how much of them; empty for where the user's own are.
+	dir  string
+	size int64
 
 	mu    sync.Mutex
 	known *installation.Sources
@@ -199,7 +202,7 @@ func (s *sources) open() (*installation.Sources, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
-		opened, err := installation.OpenIsolated(!s.here)
+		opened, err := installation.OpenIsolated(installation.Isolated{Dir: s.dir, Bytes: s.size, Refuse: !s.here})
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -278,13 +277,7 @@ func shownManifests(manifests string, hides *curtain) string {
 }
 
 func unified(was, is, from, to string) []diffLine {
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: slices.Collect(strings.Lines(was)), B: slices.Collect(strings.Lines(is)), FromFile: "revision " + from, ToFile: "revision " + to, Context: 3,
-	})
-	if err != nil {
-		return nil // writing to memory does not fail
-	}
-	return diffLines(text, maxDiffLines)
+	return diffLines(diff.Unified("revision "+from, was, "revision "+to, is), maxDiffLines)
 }
 
 // commit shows what the commit says of itself that a GitSync has applied. It is not in the status: the repository is asked,

@@ -3,10 +3,8 @@ package diff
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
@@ -14,9 +12,6 @@ import (
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/output"
 )
-
-// around is how many lines before and after a difference are shown.
-const around = 3
 
 // text returns an object as YAML; empty for nil.
 func text(object *unstructured.Unstructured) string {
@@ -33,14 +28,7 @@ func text(object *unstructured.Unstructured) string {
 // unified returns the difference between the two states, with what is secret hidden.
 func (c change) unified(hide Hide) string {
 	before, after := hide(c.before, c.after)
-	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: slices.Collect(strings.Lines(text(before))), B: slices.Collect(strings.Lines(text(after))),
-		FromFile: "live", ToFile: "new", Context: around,
-	})
-	if err != nil {
-		return err.Error() // writing to memory does not fail
-	}
-	return diff
+	return Unified("live", text(before), "new", text(after))
 }
 
 // colours of lines, by prefix.

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/mask"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/render/values"
 )
 
@@ -36,7 +37,7 @@ func (m *Merged) Explained() []Explained { return m.root.explained(m.layers) }
 
 // Each calls visit for each value that is no map, with the names that lead to it and whether it comes from a Secret.
 func (m *Merged) Each(visit func(path []string, value any, secret bool)) {
-	m.root.each("", nil, func(_ string, path []string, one *merged) { visit(path, one.value, one.secret) })
+	m.root.each("", nil, func(_ string, path names, one *merged) { visit(path.all(), one.value, one.secret) })
 }
 
 // layers returns the layers of values of an installation, the chart's first.
@@ -113,20 +114,31 @@ func (m *merged) shown() map[string]any {
 	return all
 }
 
+// maxName bounds the name of a value: any number of them may be in one with a long one.
+const maxName = 1000
+
 // Explained is a value with where it comes from.
 type Explained struct {
-	// Name of the value, in the form of a path.
+	// Name of the value, in the form of a path. One of more than 1,000 bytes is cut.
 	Name string `json:"name"`
 	// Value is mask.Hidden for one of a Secret.
 	Value any `json:"value"`
 	// From names the layer.
 	From string `json:"from"`
 
-	path []string
+	path names
 }
 
+// names lead to a value: those of what it is in, which others share, and its own.
+type names struct {
+	in  []string
+	own string
+}
+
+func (n names) all() []string { return append(slices.Clip(n.in), n.own) }
+
 // Path returns the names that lead to the value.
-func (e Explained) Path() []string { return e.path }
+func (e Explained) Path() []string { return e.path.all() }
 
 // Text returns the value in a line.
 func (e Explained) Text() string {
@@ -145,7 +157,7 @@ func (e Explained) Text() string {
 // explained returns a line for each value, by name.
 func (m *merged) explained(layers []values.Layer) []Explained {
 	lines := []Explained{}
-	m.each("", nil, func(name string, path []string, one *merged) {
+	m.each("", nil, func(name string, path names, one *merged) {
 		line := Explained{Name: name, Value: one.value, From: layers[one.layer].From, path: path}
 		switch {
 		case one.inner != nil:
@@ -159,19 +171,20 @@ func (m *merged) explained(layers []values.Layer) []Explained {
 }
 
 // each calls visit for each value that is no map, or an empty one, by name.
-func (m *merged) each(prefix string, path []string, visit func(string, []string, *merged)) {
+func (m *merged) each(prefix string, in []string, visit func(string, names, *merged)) {
 	for _, name := range slices.Sorted(maps.Keys(m.inner)) {
-		one, full, below := m.inner[name], name, append(slices.Clip(path), name)
+		one, full, path := m.inner[name], name, names{in, name}
 		if strings.ContainsAny(name, ". ") {
 			full = jsonOf(name)
 		}
 		if prefix != "" {
 			full = prefix + "." + full
 		}
+		full = excerpt.Of(full, maxName)
 		if len(one.inner) > 0 {
-			one.each(full, below, visit)
+			one.each(full, path.all(), visit)
 			continue
 		}
-		visit(full, below, one)
+		visit(full, path, one)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/sync/render/values"
 	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/disk"
 	"waybill.dev/waybill/sync/source/git"
 )
 
@@ -23,7 +24,7 @@ import (
 type Sources struct {
 	charts *chart.Cache
 	git    *git.Store
-	dir    string // removed by Close
+	dir    string // removed by Close; empty for none
 
 	local   Local
 	offline bool
@@ -48,27 +49,56 @@ func openSources(local Local, guard address.Guard) (*Sources, error) {
 	if s.git, err = git.NewStore(filepath.Join(dir, "git"), git.WithGuard(guard)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	kept := filepath.Join(dir, "charts")
 	if cache, err := os.UserCacheDir(); err == nil {
-		kept = filepath.Join(cache, "waybill", "charts")
+		s.charts, _ = chart.NewCache(filepath.Join(cache, "waybill", "charts"), chart.WithGuard(guard)) // none may be made where nothing is written
 	}
-	if s.charts, err = chart.NewCache(kept, chart.WithGuard(guard)); err != nil {
+	if s.charts != nil {
+		return s, nil
+	}
+	if s.charts, err = chart.NewCache(filepath.Join(dir, "charts"), chart.WithGuard(guard)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
+// Isolated says where sources that last keep what they fetch, and where that may come from.
+type Isolated struct {
+	// Dir is the folder, and Bytes how much it may hold. Without one, charts are kept in the user's cache, and repositories
+	// in a folder that Close removes.
+	Dir   string
+	Bytes int64
+	// Refuse keeps sources from being on this machine, its link or its cloud provider's metadata service.
+	Refuse bool
+}
+
 // OpenIsolated returns sources that last, for several users at a time: charts and kustomizations are rendered in
-// processes of their own, as users who write values or manifests can make that take any time and memory. With refuse,
-// sources may not be on this machine, its link or its cloud provider's metadata service. The program calls
+// processes of their own, as users who write values or manifests can make that take any time and memory. The program calls
 // isolated.Main before anything else.
-func OpenIsolated(refuse bool) (*Sources, error) {
-	s, err := openSources(nil, address.Guard{Refuse: refuse})
+func OpenIsolated(o Isolated) (*Sources, error) {
+	open, guard := openSources, address.Guard{Refuse: o.Refuse}
+	if o.Dir != "" {
+		open = o.open
+	}
+	s, err := open(nil, guard)
 	if err != nil {
 		return nil, err
 	}
 	s.builder = isolated.NewBuilder(isolated.Options{})
 	s.folders = render.NewSlots(s.builder.Build)
+	return s, nil
+}
+
+// open opens sources in the folder. What another process has left there is used.
+func (o Isolated) open(local Local, guard address.Guard) (*Sources, error) {
+	mirrors, charts := disk.Divide(o.Bytes)
+	s := &Sources{local: local, offline: guard.Offline, folders: render.NewSlots(nil)}
+	var err error
+	if s.git, err = git.NewStore(filepath.Join(o.Dir, "git"), git.WithLimits(mirrors), git.WithGuard(guard)); err != nil {
+		return nil, err
+	}
+	if s.charts, err = chart.NewCache(filepath.Join(o.Dir, "charts"), chart.WithLimits(charts), chart.WithGuard(guard)); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 

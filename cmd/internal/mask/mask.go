@@ -4,6 +4,7 @@ package mask
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
 		return object
 	}
 	hidden := object.DeepCopy()
-	walk(hidden.Object, "", func(_ string, inner map[string]any) {
+	walk(hidden.Object, 0, func(_ path, inner map[string]any) {
 		if isSecret(inner) {
 			hideData(inner)
 		}
@@ -70,18 +71,33 @@ func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured,
 // dataFields are the secret fields of a Secret.
 var dataFields = []string{"data", "stringData"}
 
+// path stands for where a value is in an object. It has a length that does not depend on the names there: many values may be
+// below a long one.
+type path uint64
+
+var pathSeed = maphash.MakeSeed()
+
+// below returns the path of what has a name, or any index, in what is at a path.
+func (p path) below(name string) path {
+	return path(maphash.Comparable(pathSeed, struct {
+		above path
+		name  string
+	}{p, name}))
+}
+
 // walk visits every map in a value, each with its path. List entries have no index in the path,
 // because they move.
-func walk(value any, path string, visit func(path string, inner map[string]any)) {
+func walk(value any, at path, visit func(at path, inner map[string]any)) {
 	switch value := value.(type) {
 	case map[string]any:
-		visit(path, value)
+		visit(at, value)
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			walk(value[key], path+"."+key, visit)
+			walk(value[key], at.below(key), visit)
 		}
 	case []any:
+		below := at.below("[]")
 		for _, entry := range value {
-			walk(entry, path+"[]", visit)
+			walk(entry, below, visit)
 		}
 	}
 }
@@ -89,7 +105,7 @@ func walk(value any, path string, visit func(path string, inner map[string]any))
 // tells reports whether there is something to hide in a value.
 func tells(value any) bool {
 	found := false
-	walk(value, "", func(_ string, inner map[string]any) { found = found || isSecret(inner) || tellsLastApplied(inner) })
+	walk(value, 0, func(_ path, inner map[string]any) { found = found || isSecret(inner) || tellsLastApplied(inner) })
 	return found
 }
 
@@ -107,25 +123,23 @@ func tellsLastApplied(inner map[string]any) bool {
 
 // Find returns the manifests in an object, at any depth and itself included, that a condition holds for, by path, namespace
 // and name, so that those of two states of the object can be matched and compared; those that are equal in that are
-// distinguished by their order. They are parts of the object, and no copies.
+// distinguished by their order. They are parts of the object, and no copies. What they are found by means nothing elsewhere, and
+// is short.
 func Find(object *unstructured.Unstructured, holds func(manifest map[string]any) bool) map[string]map[string]any {
 	found := map[string]map[string]any{}
 	if object == nil {
 		return found
 	}
-	walk(object.Object, "", func(path string, inner map[string]any) {
+	namesakes := map[path]int{}
+	walk(object.Object, 0, func(at path, inner map[string]any) {
 		if !holds(inner) {
 			return
 		}
 		namespace, _, _ := unstructured.NestedString(inner, "metadata", "namespace")
 		name, _, _ := unstructured.NestedString(inner, "metadata", "name")
-		for n := 0; ; n++ {
-			key := fmt.Sprintf("%s %s/%s %d", path, namespace, name, n)
-			if found[key] == nil {
-				found[key] = inner
-				return
-			}
-		}
+		one := at.below(namespace).below(name)
+		found[fmt.Sprintf("%d %d", one, namesakes[one])] = inner
+		namesakes[one]++
 	})
 	return found
 }

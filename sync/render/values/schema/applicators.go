@@ -133,8 +133,7 @@ func (e *evaluation) matches(expression jsonschema.Regexp, text string) verdict 
 	if !ok || p.compiled == nil {
 		return unknown
 	}
-	// It takes time in proportion to both; a step is about a microsecond.
-	if !e.spend(1 + int(min(int64(len(text))*int64(p.weight)/200, maxSteps))) {
+	if !e.spend(p.cost(text)) {
 		return unknown
 	}
 	if p.compiled.MatchString(text) {

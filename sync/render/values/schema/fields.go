@@ -41,81 +41,22 @@ type Field struct {
 	Deprecated bool
 }
 
-// Item is the element of a path that stands for any item of a list.
-const Item = "[]"
-
 // Name of the value, in the form of a path.
 func (f Field) Name() string { return strings.Join(f.Path, ".") }
 
 // Fields returns the values that the schemas of a chart and of its subcharts know, in the order of their names, and
 // whether there are more. A value that holds others is listed only if nothing is known of those.
 func (s *Schema) Fields() (fields []Field, more bool) {
-	l := &listing{look: look{left: maxLooks}}
+	l := &listing{Looks: Looks{left: maxLooks}}
 	l.charts(&s.root, nil)
 	slices.SortStableFunc(l.fields, func(a, b Field) int { return slices.Compare(a.Path, b.Path) })
 	l.fields = slices.CompactFunc(l.fields, func(a, b Field) bool { return slices.Equal(a.Path, b.Path) })
 	return l.fields, l.more
 }
 
-// Secret reports whether the value at a path, or one that it is in, is not to be shown. If a schema is too
-// entangled to find that out, the value is hidden.
-func (s *Schema) Secret(path []string) bool {
-	l := &look{left: maxLooks}
-	return l.chart(&s.root, path)
-}
-
-// look bounds how much of schemas is read.
-type look struct{ left int }
-
-func (l *look) chart(c *compiled, path []string) bool {
-	if c.schema != nil && l.secret(c.schema, path, 0) {
-		return true
-	}
-	return len(path) > 1 && slices.ContainsFunc(c.subs, func(sub subchart) bool {
-		return sub.Name == path[0] && l.chart(&sub.compiled, path[1:])
-	})
-}
-
-func (l *look) secret(s *jsonschema.Schema, path []string, depth int) bool {
-	if s == nil || depth > maxFieldDepth {
-		return false
-	}
-	if l.left--; l.left < 0 || s.WriteOnly {
-		return true
-	}
-	for _, other := range alike(s) {
-		if l.secret(other, path, depth+1) {
-			return true
-		}
-	}
-	if len(path) == 0 {
-		return false
-	}
-	if path[0] == Item {
-		items, _ := s.Items.(*jsonschema.Schema)
-		return l.secret(items, path[1:], depth+1) || l.secret(s.Items2020, path[1:], depth+1)
-	}
-	if known, ok := s.Properties[path[0]]; ok {
-		return l.secret(known, path[1:], depth)
-	}
-	for expression, other := range s.PatternProperties {
-		if expression.MatchString(path[0]) && l.secret(other, path[1:], depth+1) {
-			return true
-		}
-	}
-	additional, _ := s.AdditionalProperties.(*jsonschema.Schema)
-	return l.secret(additional, path[1:], depth+1)
-}
-
-// alike returns the schemas that say more of the same value.
-func alike(s *jsonschema.Schema) []*jsonschema.Schema {
-	all := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
-	return append(all, s.Ref, s.Then, s.Else)
-}
-
 // listing collects fields.
 type listing struct {
-	look
+	Looks
 	fields []Field
 	more   bool
 }
@@ -134,7 +75,7 @@ func (l *listing) properties(s *jsonschema.Schema, path []string, depth int) boo
 	if s == nil || depth > maxFieldDepth {
 		return false
 	}
-	if l.left--; l.left < 0 {
+	if !l.spend(1) {
 		l.more = true
 		return true
 	}
@@ -160,7 +101,9 @@ func (l *listing) properties(s *jsonschema.Schema, path []string, depth int) boo
 }
 
 func (l *listing) describe(s *jsonschema.Schema, path []string) Field {
-	field := Field{Path: path, Secret: l.secret(s, nil, 0)}
+	value := &Mark{looks: &l.Looks}
+	value.read(s)
+	field := Field{Path: path, Secret: value.Secret()}
 	for at, depth := s, 0; at != nil && depth < maxFieldDepth; at, depth = at.Ref, depth+1 {
 		if at.Types != nil && len(field.Types) == 0 {
 			field.Types = at.Types.ToStrings()

@@ -34,6 +34,11 @@ func (p *pattern) String() string { return p.text }
 // MatchString implements jsonschema.Regexp. Callers ask compiled instead, which may be nil.
 func (p *pattern) MatchString(s string) bool { return p.compiled == nil || p.compiled.MatchString(s) }
 
+// cost estimates how long it takes to match a text, in microseconds: it grows with both.
+func (p *pattern) cost(text string) int {
+	return 1 + int(min(int64(len(text))*int64(p.weight)/200, maxSteps))
+}
+
 // repetitions finds how often parts of an expression are repeated.
 var repetitions = regexp.MustCompile(`\{([0-9]{1,4})(?:,([0-9]{0,4}))?\}`)
 
