@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +55,20 @@ func TestRollback_isRefused(t *testing.T) {
 		require.NoError(t, w.Client.Delete(t.Context(), r))
 		w.AwaitGone(r, r.Name)
 	}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "db"}}
+	hub.Change(w.World, set, func(s *appsv1.StatefulSet) {
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+		}
+	})
+	require.NoError(t, w.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "stray"}}))
+	w.AwaitGone(&corev1.Pod{}, "stray")
+	r := w.rollback("cold", "one")
+	r.Spec.SnapshotClassName = w.Namespace
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackFailed)
+	assert.Contains(t, r.Status.Error.Message, `StatefulSet "db" cannot be scaled to zero, because its claims are deleted with its Pods`)
+	assert.Empty(t, r.Status.Held)
 	w.requireState(before)
 }
 

@@ -131,7 +131,11 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		s.obj.Status.Scaled = scale.Workloads(found)
+		workloads := scale.Workloads(found)
+		if err := s.checkClaimsStay(ctx, workloads); err != nil { // it may have changed while others had their turns
+			return false, err
+		}
+		s.obj.Status.Scaled = workloads
 		s.obj.Status.Held = held(found, s.obj.Status.Scaled)
 	}
 	if len(s.obj.Status.Scaled) > 0 {

@@ -191,6 +191,26 @@ func (s *scope) checkScalable(ctx context.Context, found *contents.Contents, cla
 		return kernel.Stalled(v1alpha1.NotQuiescedReason, "Pods %s use claims of the application, but belong to none of its Deployments and StatefulSets, which is what can be scaled to zero: delete them first, or use hooks",
 			excerpt.Names(others, mostNames))
 	}
+	return s.checkClaimsStay(ctx, scale.Workloads(found))
+}
+
+// checkClaimsStay fails if a StatefulSet deletes its claims when it is scaled to zero: their volumes would go with them,
+// before they are cut. Also those that are not snapshotted would.
+func (s *scope) checkClaimsStay(ctx context.Context, workloads []v1alpha1.ScaledWorkload) error {
+	for _, w := range workloads {
+		if w.Kind != "StatefulSet" {
+			continue
+		}
+		set := &appsv1.StatefulSet{}
+		err := s.r.cluster.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, set)
+		switch policy := set.Spec.PersistentVolumeClaimRetentionPolicy; {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("get StatefulSet %q: %w", w.Name, err)
+		case policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType && len(set.Spec.VolumeClaimTemplates) > 0:
+			return kernel.Stalled(v1alpha1.NotQuiescedReason, "StatefulSet %q cannot be scaled to zero, because its claims are deleted with its Pods: set spec.persistentVolumeClaimRetentionPolicy.whenScaled to Retain, or use hooks", w.Name)
+		}
+	}
 	return nil
 }
 
