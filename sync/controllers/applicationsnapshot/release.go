@@ -236,10 +236,13 @@ func (s *scope) releasable(pods []corev1.Pod, hook v1alpha1.HookSpec, began begi
 // ExecutionHook ends with the first container that it fails in, or when waybill-sync ends: another one goes
 // on in the others.
 func (s *scope) runPostHook(ctx context.Context, hook v1alpha1.HookSpec, selected []v1alpha1.QuiescedContainer) (bool, error) {
-	failures, interrupted := map[string]v1alpha1.HookRun{}, map[string]int{}
-	left := selected
-	for attempt := 0; len(left) > 0; attempt++ {
-		run, err := s.startPostHook(ctx, s.hookName(postStage, hook.Name, attempt), hook, left)
+	tried := newAttempts(selected)
+	for attempt := 0; len(tried.left) > 0; attempt++ {
+		name := s.hookName(postStage, hook.Name, attempt)
+		if waits, err := s.backsOff(ctx, name, hook, tried); waits || err != nil {
+			return false, err
+		}
+		run, err := s.startPostHook(ctx, name, hook, tried.left)
 		if err != nil {
 			return false, err
 		}
@@ -254,38 +257,25 @@ func (s *scope) runPostHook(ctx context.Context, hook v1alpha1.HookSpec, selecte
 			}
 			return false, nil
 		}
-		var failed map[string]v1alpha1.HookRun
-		if left, failed = remaining(run, selected, interrupted); !succeeded { // else its action lets them pass
-			maps.Copy(failures, failed)
+		if failed := tried.add(run); !succeeded { // else its action lets them pass
+			maps.Copy(tried.failures, failed)
 		}
 	}
-	return true, s.judge(ctx, hook, selected, failures)
+	return true, s.judge(ctx, hook, selected, tried.failures)
 }
 
-// mostInterrupted is how often a post-hook is run again in a container because waybill-sync ended while it
-// ran.
-const mostInterrupted = 3
-
-// remaining returns the containers that a post-hook still has to run in after one of its ExecutionHooks,
-// and how it ended in those that it failed in.
-func remaining(run *v1alpha1.ExecutionHook, selected []v1alpha1.QuiescedContainer, interrupted map[string]int) ([]v1alpha1.QuiescedContainer, map[string]v1alpha1.HookRun) {
-	var left []v1alpha1.QuiescedContainer
-	failures := map[string]v1alpha1.HookRun{}
-	for i, r := range run.Status.Runs {
-		k := key(run.Spec.Pods[i].Name, run.Spec.Pods[i].Container)
-		again := r.State == v1alpha1.HookRunPending
-		if r.State == v1alpha1.HookRunInterrupted {
-			interrupted[k]++
-			again = interrupted[k] < mostInterrupted
-		}
-		switch at := slices.IndexFunc(selected, func(c v1alpha1.QuiescedContainer) bool { return key(c.Name, c.Container) == k }); {
-		case again && at >= 0:
-			left = append(left, selected[at])
-		case r.State != v1alpha1.HookRunSucceeded:
-			failures[k] = r
-		}
+// backsOff reports whether a post-hook is to be run again later.
+func (s *scope) backsOff(ctx context.Context, name string, hook v1alpha1.HookSpec, tried *attempts) (bool, error) {
+	if !time.Now().Before(tried.due) {
+		return false, nil
 	}
-	return left, failures
+	run, err := s.findHook(ctx, name)
+	if run != nil || err != nil {
+		return false, err
+	}
+	s.pause(tried.due)
+	s.message = fmt.Sprintf("running post-hook %q again, because it is not known whether it ran: %s", hook.Name, tried.why)
+	return true, nil
 }
 
 // startPostHook returns an ExecutionHook of a post-hook; nil if there will be none any more.

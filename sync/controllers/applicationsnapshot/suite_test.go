@@ -96,7 +96,7 @@ func add(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	hooks := &executionhook.Reconciler{
-		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("executionhook"), Runner: runner, Pods: mgr.GetAPIReader(),
+		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("executionhook"), Runner: seamRunner{runner}, Pods: mgr.GetAPIReader(),
 	}
 	if err := hooks.SetupWithManager(ctx, mgr); err != nil {
 		return err

@@ -22,6 +22,7 @@ const (
 	succeeded   = v1alpha1.HookRunSucceeded
 	failed      = v1alpha1.HookRunFailed
 	interrupted = v1alpha1.HookRunInterrupted
+	unknown     = v1alpha1.HookRunUnknown
 )
 
 // S60, S63, S87, C20: in the containers of the Pods that are named, one after the other, and that
@@ -76,7 +77,7 @@ func TestExecutionHook_fails(t *testing.T) {
 		},
 		"connection": {
 			answer: func(context.Context, call) (hook.Result, error) { return hook.Result{}, errors.New("connection reset") },
-			want:   []v1alpha1.HookRunState{failed, pending}, message: "connection reset",
+			want:   []v1alpha1.HookRunState{unknown, pending}, message: "connection reset",
 		},
 		"tags": {
 			answer: func(context.Context, call) (hook.Result, error) {
