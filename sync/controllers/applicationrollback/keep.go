@@ -19,10 +19,7 @@ import (
 // keep keeps the volumes of before, until it is decided what becomes of them.
 func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Spec.Decision == v1alpha1.RollbackUndone {
-		if err := s.checkUndo(ctx); err != nil {
-			return v1alpha1.RollbackCompleted, err
-		}
-		return v1alpha1.RollbackReverting, nil
+		return v1alpha1.RollbackReverting, s.goBack(ctx, s.checkUndo)
 	}
 	if err := s.letGo(ctx); err != nil {
 		return v1alpha1.RollbackCompleted, err
@@ -36,6 +33,20 @@ func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	}
 	s.after = left
 	return v1alpha1.RollbackCompleted, nil
+}
+
+// goBack has a rollback that has ended go back when no other changes the application, if a check allows that then: the
+// volumes of before of that one are those that this one restored. Until then, neither begins.
+func (s *scope) goBack(ctx context.Context, check func(context.Context) error) error {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if err := s.checkTurn(ctx); err != nil {
+		return err
+	}
+	if err := check(ctx); err != nil {
+		return err
+	}
+	return s.enter(ctx, v1alpha1.RollbackReverting)
 }
 
 // letGo releases what is held, if the spec says so.
@@ -90,12 +101,30 @@ func rest(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 }
 
 // again goes back once more, if a user requests it.
-func again(_ context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+func again(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	at := s.obj.Annotations[v1alpha1.ReconcileAtAnnotation]
 	if s.isBroken() && at != "" && at != s.obj.Status.LastHandledReconcileAt {
-		return v1alpha1.RollbackReverting, nil
+		err := s.goBack(ctx, s.checkVolumesKnown)
+		s.unhandled = err != nil && !isFinal(err)
+		return v1alpha1.RollbackReverting, err
 	}
 	return v1alpha1.RollbackFailed, nil
+}
+
+// checkVolumesKnown checks that no claim has got a volume that is neither that of before nor the one that was restored:
+// to go back would lose what is on it.
+func (s *scope) checkVolumesKnown(ctx context.Context) error {
+	for _, v := range s.obj.Status.Volumes {
+		now, err := s.volumes().Of(ctx, s.obj.Namespace, v.Claim)
+		if err != nil {
+			return err
+		}
+		if now != "" && now != v.Before && now != v.After {
+			return kernel.Stalled(v1alpha1.UndoRefusedReason,
+				"the state before the rollback cannot be restored: PersistentVolumeClaim %q has got another PersistentVolume, %q: undo what replaced it first, then set annotation %s to any new value", v.Claim, now, v1alpha1.ReconcileAtAnnotation)
+		}
+	}
+	return nil
 }
 
 // isBroken reports whether neither state could be reached.

@@ -122,7 +122,107 @@ func TestRollback_waitsForAnother(t *testing.T) {
 	assert.Contains(t, hub.AwaitReason(w.World, first, v1alpha1.UndoRefusedReason), "undo what replaced it first")
 	w.decide(second, v1alpha1.RollbackUndone)
 	w.awaitPhase(second, v1alpha1.RollbackReverted)
-	w.requireState(before)
+	w.awaitPhase(first, v1alpha1.RollbackReverted)
+	w.requireState(after)
+}
+
+// Also one of another StatefulApplication of the Application, or of an Application that has its claims, takes turns.
+func TestRollback_waitsForOneOfItsVolumes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ application, message string }{
+		"of the same application": {"db", `waiting for ApplicationRollback "first" of the same application`},
+		"of another application":  {"other", `waiting for ApplicationRollback "first", which replaces the volume of PersistentVolumeClaim "data-db-0" as well`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.install(volumes.ImmediateClass)
+			if test.application != "db" {
+				other := w.application()
+				require.True(t, w.Exists(other, "db"))
+				w.Create(&v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Name: test.application}, Spec: other.Spec})
+			}
+			w.Create(&v1alpha1.StatefulApplication{
+				ObjectMeta: metav1.ObjectMeta{Name: "twin"}, Spec: v1alpha1.StatefulApplicationSpec{ApplicationName: test.application},
+			})
+			w.write(before)
+			w.snapshot("one")
+			w.write("c")
+			w.snapshotOf("twin", "two")
+			w.write(after)
+			release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+			defer release()
+			first, second := w.rollback("first", "one"), w.rollback("second", "two")
+			second.Spec.ApplicationName = "twin"
+			w.Create(first)
+			w.awaitPhase(first, v1alpha1.RollbackRestoring)
+			w.Create(second)
+			assert.Contains(t, hub.AwaitReason(w.World, second, v1alpha1.RollbackWaitsReason), test.message)
+			require.True(t, w.Exists(second, "second"))
+			assert.Equal(t, v1alpha1.RollbackPending, second.Status.Phase)
+			release()
+			w.awaitPhase(first, v1alpha1.RollbackCompleted)
+			w.awaitPhase(second, v1alpha1.RollbackCompleted)
+			w.requireState("c")
+		})
+	}
+}
+
+// C65: undone while another rollback of the application is under way, a rollback waits: the volumes that it restored are
+// those that the other one goes back to.
+func TestRollback_isUndoneWhenItIsItsTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write("c")
+	w.snapshot("two")
+	w.write(after)
+	first, second := w.rollback("first", "one"), w.rollback("second", "two")
+	w.Create(first)
+	w.awaitPhase(first, v1alpha1.RollbackCompleted)
+	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	defer release()
+	w.Create(second)
+	w.awaitPhase(second, v1alpha1.RollbackRestoring)
+	w.decide(first, v1alpha1.RollbackUndone)
+	assert.Contains(t, hub.AwaitReason(w.World, first, v1alpha1.RollbackWaitsReason), `waiting for ApplicationRollback "second" of the same application`)
+	release()
+	w.awaitPhase(second, v1alpha1.RollbackCompleted)
+	assert.Contains(t, hub.AwaitReason(w.World, first, v1alpha1.UndoRefusedReason), "undo what replaced it first")
+	w.requireState("c")
+	w.decide(second, v1alpha1.RollbackUndone)
+	w.awaitPhase(second, v1alpha1.RollbackReverted)
+	w.awaitPhase(first, v1alpha1.RollbackReverted)
+	w.requireState(after)
+}
+
+// C22: a rollback that failed half way does not go back over what another one has restored since.
+func TestRollback_isNotTriedAgainOverAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(after)
+	w.Create(&v1alpha1.ApplicationSnapshotClass{ // so that it is left alone until it has failed
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: "example.com", Quiesce: v1alpha1.QuiesceHooks,
+	})
+	now := w.claim("data-db-0").Spec.VolumeName
+	r := w.rollback("back", "one")
+	r.Spec.SnapshotClassName = w.Namespace
+	w.Create(r)
+	was := r.DeepCopy()
+	r.Status.Phase, r.Status.Error = v1alpha1.RollbackFailed, &v1alpha1.DataError{Reason: v1alpha1.RollbackFailedReason, Message: "half way"}
+	r.Status.Volumes = []v1alpha1.RollbackVolume{{Claim: "data-db-0", Before: "of-before", After: "restored"}}
+	require.NoError(t, w.Client.Status().Patch(t.Context(), r, client.MergeFrom(was)))
+	hub.Change(w.World, r, func(r *v1alpha1.ApplicationRollback) {
+		r.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
+	})
+	assert.Contains(t, hub.AwaitReason(w.World, r, v1alpha1.UndoRefusedReason), `PersistentVolumeClaim "data-db-0" has got another PersistentVolume, "`+now+`"`)
+	require.True(t, w.Exists(r, "back"))
+	assert.Equal(t, v1alpha1.RollbackFailed, r.Status.Phase)
+	assert.Equal(t, now, w.claim("data-db-0").Spec.VolumeName)
+	w.requireState(after)
 }
 
 // A rollback that is deleted before it is completed is reverted, and leaves nothing behind.

@@ -31,6 +31,8 @@ type scope struct {
 	after time.Duration
 	// watches is set if a rollback that has not begun waits for claims.
 	watches bool
+	// unhandled is set if what a user requests by annotation waits for its turn.
+	unhandled bool
 	// gone is set once nothing is left to be done before the rollback may be deleted.
 	gone bool
 }
@@ -87,7 +89,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (kernel.Outcome, err
 			next, err = s.judge(phase, err)
 		}
 		if err != nil {
-			return kernel.Outcome{RequeueAfter: s.next()}, err
+			return kernel.Outcome{RequeueAfter: s.next(), Unhandled: s.unhandled}, err
 		}
 		if next == phase {
 			return s.report()

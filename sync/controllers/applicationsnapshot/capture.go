@@ -30,7 +30,7 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		s.session.contents = nil
 		return "", nil
 	}
-	rollback, err := s.rollback(ctx)
+	rollback, err := s.rollback(ctx, s.obj.Status.Plan.ApplicationName)
 	if err != nil {
 		return "", err
 	}

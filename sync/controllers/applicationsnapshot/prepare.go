@@ -59,7 +59,7 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.checkContent(ctx); err != nil {
 		return "", err
 	}
-	rollback, err := s.rollback(ctx)
+	rollback, err := s.rollback(ctx, plan.ApplicationName)
 	if err != nil {
 		return "", err
 	}

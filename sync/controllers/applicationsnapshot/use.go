@@ -38,13 +38,15 @@ func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnap
 // rollback returns the name of an ApplicationRollback that is changing the application; empty if none is. It waits for
 // no snapshot any more: that of the state before is ready. The API server is asked, because the cache may not know yet
 // that one has begun; when it has ended, the snapshot is reconciled.
-func (s *scope) rollback(ctx context.Context) (string, error) {
+func (s *scope) rollback(ctx context.Context, application string) (string, error) {
 	all := &v1alpha1.ApplicationRollbackList{}
 	if err := s.r.Direct.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
 		return "", fmt.Errorf("list ApplicationRollbacks: %w", err)
 	}
 	for i := range all.Items {
-		if b := &all.Items[i]; b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName && hold.UnderWay(b) {
+		b := &all.Items[i]
+		same := b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName || b.Status.ApplicationName == application
+		if same && hold.UnderWay(b) {
 			return b.Name, nil
 		}
 	}

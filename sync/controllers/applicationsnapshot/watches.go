@@ -137,16 +137,32 @@ func (r *Reconciler) rolledBack(ctx context.Context, of client.Object) []reconci
 	if !ok {
 		return nil
 	}
+	names := r.namesOf(ctx, rollback)
 	return r.those(ctx, func(s *v1alpha1.ApplicationSnapshot) bool {
 		if !s.DeletionTimestamp.IsZero() {
 			return true
 		}
 		switch s.Status.Phase {
 		case "", v1alpha1.SnapshotPending, v1alpha1.SnapshotCapturing:
-			return s.Namespace == rollback.Namespace && s.Spec.Source.ApplicationName == rollback.Spec.ApplicationName
+			return s.Namespace == rollback.Namespace && names[s.Spec.Source.ApplicationName]
 		}
 		return false
 	})
+}
+
+// namesOf returns the names of the StatefulApplications whose Application a rollback changes.
+func (r *Reconciler) namesOf(ctx context.Context, rollback *v1alpha1.ApplicationRollback) map[string]bool {
+	names := map[string]bool{rollback.Spec.ApplicationName: true}
+	all := &v1alpha1.StatefulApplicationList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(rollback.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return names // the cache has been stopped
+	}
+	for i := range all.Items {
+		if all.Items[i].GetApplicationName() == rollback.Status.ApplicationName {
+			names[all.Items[i].Name] = true
+		}
+	}
+	return names
 }
 
 // those returns the snapshots that are wanted.
