@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,14 +195,22 @@ func (s *scope) marks() hold.Marks {
 	return hold.Marks{Client: s.r.cluster, Manager: v1alpha1.FieldManager, Value: s.obj.Namespace + "/" + hold.BySnapshot(s.obj.Name), Yield: true}
 }
 
+// lookAgain is when to look whether Pods have ended that are not watched yet.
+const lookAgain = 3 * time.Second
+
 // awaitUnused has the snapshot reconciled when no Pod uses its claims any more.
 func (s *scope) awaitUnused() error {
-	namespace, claims := s.obj.Namespace, s.claims()
+	namespace, claims, watching := s.obj.Namespace, s.claims(), &s.session.watching
 	err, ended := s.r.unused.Do("", kernel.KeyOf(s.obj), strings.Join(claims, ","), func(ctx context.Context) error {
+		watching.Store(true)
+		defer watching.Store(false)
 		return scale.AwaitUnused(ctx, s.r.cluster, namespace, claims)
 	})
 	if ended && err == nil {
 		s.pause(metav1.Now().Time) // since this pass has looked
+	}
+	if !watching.Load() { // others may keep all watches busy for as long as their Pods take
+		s.pause(metav1.Now().Add(lookAgain))
 	}
 	return err
 }

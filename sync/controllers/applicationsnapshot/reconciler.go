@@ -73,6 +73,9 @@ type Reconciler struct {
 	Parallel int
 	// Turn is how long a snapshot keeps others waiting at most. Default: 5s.
 	Turn time.Duration
+	// Waits is how many snapshots watch Pods until these have ended; the others look every few seconds. Of one
+	// namespace, at most half of them do. Default: 100.
+	Waits int
 	// Patience is how long a VolumeSnapshot may be in error while the application is quiesced: drivers try
 	// again. Default: 30s.
 	Patience time.Duration
@@ -93,6 +96,8 @@ type session struct {
 	name types.NamespacedName
 	// resting is true while the application may be quiesced: then its passes come before those of others.
 	resting atomic.Bool
+	// watching is true while the Pods are watched that are to end.
+	watching atomic.Bool
 	// contents of the application, as of when its definitions were captured.
 	contents *contents.Contents
 	// summary of the definitions that were stored; nil if another process has.
@@ -112,6 +117,7 @@ const (
 const (
 	defaultWorkers  = 2 * defaultParallel // so that there is one for each application that is quiesced
 	defaultParallel = 10
+	defaultWaits    = 100
 	defaultTurn     = 5 * time.Second
 	defaultPatience = 30 * time.Second
 )

@@ -53,9 +53,9 @@ var shared struct {
 	sync.Mutex
 	process *hub.Process
 	dir     string
-	// parallel and turn are those of the controllers that start next.
-	parallel int
-	turn     time.Duration
+	// parallel, waits and turn are those of the controllers that start next.
+	parallel, waits int
+	turn            time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -105,7 +105,7 @@ func add(ctx context.Context, mgr ctrl.Manager) error {
 		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("applicationsnapshot"), Direct: mgr.GetAPIReader(),
 		Finder:   &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()},
 		Store:    &metadata.Store{Client: mgr.GetClient(), SystemNamespace: hub.SystemNamespace, Directory: shared.dir},
-		Patience: patience, Parallel: shared.parallel, Turn: shared.turn,
+		Patience: patience, Parallel: shared.parallel, Waits: shared.waits, Turn: shared.turn,
 	}).SetupWithManager(ctx, mgr)
 }
 

@@ -40,9 +40,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	r.volumes = &volumes.Volumes{Client: r.cluster}
 	r.watch = volumes.NewWatch(ctx, objects, r.volumes, r.wake)
-	r.unused = kernel.NewJobs(ctx, waiting,
+	r.unused = kernel.NewJobs(ctx, cmp.Or(r.Waits, defaultWaits),
 		func(key kernel.Key) { r.waker.WakeFirst(ctrl.Request{NamespacedName: key.NamespacedName}) },
-		func(err error) error { return err })
+		func(err error) error { return err }).
+		TakingTurns(func(key kernel.Key) string { return key.Namespace })
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("applicationsnapshot").
 		For(&v1alpha1.ApplicationSnapshot{}, builder.WithPredicates(kernel.Changed())).
@@ -65,9 +66,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 // queue is that of the controller.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// waiting is how many snapshots wait for Pods to end at a time: each of them has a watch.
-const waiting = 100
 
 // wake enqueues the snapshot that a VolumeSnapshot belongs to, as long as it is being taken.
 func (r *Reconciler) wake(uid types.UID) {
