@@ -14,6 +14,10 @@ type ExecutionHookSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ActionName string `json:"actionName"`
 
+	// Action is what is run, in place of what the HookAction says then: it does not have to exist.
+	// +optional
+	Action *HookActionSpec `json:"action,omitempty"`
+
 	// Pods that the command runs in, one after the other.
 	// +required
 	// +listType=map

@@ -106,7 +106,7 @@ func (s *scope) runPreHook(ctx context.Context, hook v1alpha1.HookSpec, q *v1alp
 	case run == nil && q.UID != "":
 		return nil, kernel.Stalled(v1alpha1.HookFailedReason, "ExecutionHook %q of pre-hook %q was deleted", q.ExecutionHook, hook.Name)
 	case run == nil:
-		if run, err = s.startHook(ctx, q.ExecutionHook, hook.ActionName, hookPods(q.Containers)); err != nil {
+		if run, err = s.startHook(ctx, q.ExecutionHook, hook.ActionName, nil, hookPods(q.Containers)); err != nil {
 			return nil, refused(v1alpha1.HookFailedReason, err)
 		}
 	case lacksAction(run):

@@ -37,6 +37,7 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	}
 	s.session.resting.Store(false)
 	s.session.contents = nil // of no use any more
+	s.obj.Status.Plan.PostActions = nil
 	if s.obj.Status.QuiescedFrom != nil {
 		s.obj.Status.QuiescedFor.Duration = time.Since(s.obj.Status.QuiescedFrom.Time).Round(time.Millisecond)
 	}
@@ -282,7 +283,7 @@ func (s *scope) backsOff(ctx context.Context, name string, hook v1alpha1.HookSpe
 func (s *scope) startPostHook(ctx context.Context, name string, hook v1alpha1.HookSpec, left []v1alpha1.QuiescedContainer) (*v1alpha1.ExecutionHook, error) {
 	run, err := s.findHook(ctx, name)
 	if err == nil && run == nil {
-		run, err = s.startHook(ctx, name, hook.ActionName, hookPods(left))
+		run, err = s.startHook(ctx, name, hook.ActionName, s.planned(hook.ActionName), hookPods(left))
 	}
 	deleting := !s.obj.DeletionTimestamp.IsZero()
 	switch {
