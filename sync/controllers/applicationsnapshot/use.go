@@ -54,18 +54,20 @@ func (s *scope) rollback(ctx context.Context, application string) (string, error
 }
 
 // needs reports whether a rollback needs a snapshot: the one that it goes to until it has ended, and that of
-// the state before as long as it can be undone.
+// the state before as long as it can be undone, or has to be restored yet.
 func needs(b *v1alpha1.ApplicationRollback, ref *v1alpha1.NamespacedReference) bool {
 	if ref == nil {
 		return false
 	}
+	safety := b.Namespace == ref.Namespace && b.Status.SafetySnapshot == ref.Name
 	switch b.Status.Phase {
-	case "", v1alpha1.RollbackReverted, v1alpha1.RollbackFinal, v1alpha1.RollbackFailed:
+	case "", v1alpha1.RollbackReverted, v1alpha1.RollbackFinal:
 		return false
-	}
-	if b.Namespace == ref.Namespace && b.Status.SafetySnapshot == ref.Name {
-		return true
+	case v1alpha1.RollbackFailed: // if neither state was reached, it may be tried again
+		return safety && len(b.Status.Held)+len(b.Status.Volumes) > 0
+	case v1alpha1.RollbackCompleted:
+		return safety
 	}
 	to := b.Spec.Source.SnapshotRef
-	return b.Status.Phase != v1alpha1.RollbackCompleted && to != nil && to.Name == ref.Name && cmp.Or(to.Namespace, b.Namespace) == ref.Namespace
+	return safety || to != nil && to.Name == ref.Name && cmp.Or(to.Namespace, b.Namespace) == ref.Namespace
 }
