@@ -58,6 +58,7 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {
 		return "", err
 	}
+	s.session.contents, s.session.outline = nil, outlineOf(found)
 	return v1alpha1.SnapshotQuiescing, nil
 }
 

@@ -70,7 +70,7 @@ func (s *scope) runPreHooks(ctx context.Context) (bool, error) {
 
 // intend records which containers a pre-hook is about to run in.
 func (s *scope) intend(ctx context.Context, hook v1alpha1.HookSpec) error {
-	found, err := s.contents(ctx)
+	found, err := s.outline(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *scope) runPreHook(ctx context.Context, hook v1alpha1.HookSpec, q *v1alp
 // more.
 func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	if s.obj.Status.QuiescedFrom == nil {
-		found, err := s.contents(ctx)
+		found, err := s.outline(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -144,6 +144,7 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 		if err := s.commit(ctx); err != nil {
 			return false, err
 		}
+		s.session.outline = nil // the status has it
 	}
 	for _, ref := range s.obj.Status.Held {
 		if err := s.marks().Put(ctx, ref); err != nil {

@@ -98,8 +98,10 @@ type session struct {
 	resting atomic.Bool
 	// watching is true while the Pods are watched that are to end.
 	watching atomic.Bool
-	// contents of the application, as of when its definitions were captured.
+	// contents of the application, until its definitions are stored.
 	contents *contents.Contents
+	// outline is what is needed of them afterwards, as of when they were captured.
+	outline *contents.Contents
 	// summary of the definitions that were stored; nil if another process has.
 	summary *summary
 	// shown is when the status was last written on purpose.

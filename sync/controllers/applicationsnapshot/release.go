@@ -36,7 +36,7 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	s.session.resting.Store(false)
-	s.session.contents = nil // of no use any more
+	s.session.outline = nil // of no use any more
 	s.obj.Status.Plan.PostActions = nil
 	if s.obj.Status.QuiescedFrom != nil {
 		s.obj.Status.QuiescedFor.Duration = time.Since(s.obj.Status.QuiescedFrom.Time).Round(time.Millisecond)
@@ -146,7 +146,7 @@ func (s *scope) preHookRuns(ctx context.Context) (bool, error) {
 // pods returns the Pods of the application. If they cannot be found out any more, it returns those that
 // pre-hooks ran in: they are released all the same.
 func (s *scope) pods(ctx context.Context) ([]corev1.Pod, error) {
-	found, err := s.contents(ctx)
+	found, err := s.outline(ctx)
 	if err == nil {
 		return found.Pods, nil
 	}
