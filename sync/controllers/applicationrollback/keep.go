@@ -158,3 +158,27 @@ func (s *scope) leave(ctx context.Context) error {
 	s.gone = true
 	return nil
 }
+
+// abandon gives up the state before with the namespace of the rollback, where nothing can be created any more: what
+// becomes of the volumes is what becomes of those of claims that are deleted.
+func (s *scope) abandon(ctx context.Context) error {
+	for _, v := range s.obj.Status.Volumes {
+		policies := map[string]string{v.Before: v.BeforePolicy, v.After: string(corev1.PersistentVolumeReclaimDelete)}
+		if v.Swapped {
+			policies[v.After] = v.BeforePolicy
+		}
+		for volume, policy := range policies {
+			if volume == "" {
+				continue
+			}
+			if err := s.volumes().LetGo(ctx, volume, corev1.PersistentVolumeReclaimPolicy(policy), s.obj); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.release(ctx); err != nil {
+		return err
+	}
+	s.gone = true
+	return nil
+}

@@ -131,16 +131,20 @@ func TestRollback_waitsForOneOfItsVolumes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ application, message string }{
 		"of the same application": {"db", `waiting for ApplicationRollback "first" of the same application`},
-		"of another application":  {"other", `waiting for ApplicationRollback "first", which replaces the volume of PersistentVolumeClaim "data-db-0" as well`},
+		"of its claims":           {"claims", `waiting for ApplicationRollback "first", which replaces the volume of PersistentVolumeClaim "data-db-0" as well`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.install(volumes.ImmediateClass)
 			if test.application != "db" {
-				other := w.application()
-				require.True(t, w.Exists(other, "db"))
-				w.Create(&v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Name: test.application}, Spec: other.Spec})
+				w.Create(&v1alpha1.Application{
+					ObjectMeta: metav1.ObjectMeta{Name: test.application},
+					Spec: v1alpha1.ApplicationSpec{
+						Type: "claims", Selector: &metav1.LabelSelector{MatchLabels: labels()},
+						Components: []v1alpha1.ApplicationComponent{{Kind: "PersistentVolumeClaim"}},
+					},
+				})
 			}
 			w.Create(&v1alpha1.StatefulApplication{
 				ObjectMeta: metav1.ObjectMeta{Name: "twin"}, Spec: v1alpha1.StatefulApplicationSpec{ApplicationName: test.application},
@@ -160,10 +164,11 @@ func TestRollback_waitsForOneOfItsVolumes(t *testing.T) {
 			assert.Contains(t, hub.AwaitReason(w.World, second, v1alpha1.RollbackWaitsReason), test.message)
 			require.True(t, w.Exists(second, "second"))
 			assert.Equal(t, v1alpha1.RollbackPending, second.Status.Phase)
+			require.NoError(t, w.Client.Delete(t.Context(), second))
+			w.AwaitGone(second, "second")
 			release()
 			w.awaitPhase(first, v1alpha1.RollbackCompleted)
-			w.awaitPhase(second, v1alpha1.RollbackCompleted)
-			w.requireState("c")
+			w.requireState(before)
 		})
 	}
 }
@@ -248,6 +253,29 @@ func TestRollback_isDeletedInTheMiddle(t *testing.T) {
 	require.True(t, w.Exists(settings, "settings"))
 	_, held := hold.By(settings)
 	assert.False(t, held)
+}
+
+// C64: with its namespace, a rollback ends in the middle, and its volumes go as those of deleted claims.
+func TestRollback_goesWithItsNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.Create(volumes.Pod(w.Namespace, "visitor", "data-db-0")) // so that it does not come to rest
+	w.awaitRunning("visitor")
+	old := w.claim("data-db-0").Spec.VolumeName
+	r := w.rollback("back", "one")
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackScalingDown)
+	require.True(t, w.Eventually(func() bool {
+		volume := &corev1.PersistentVolume{}
+		return w.Client.Get(t.Context(), client.ObjectKey{Name: old}, volume) == nil && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	}))
+	require.NoError(t, w.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+	w.AwaitGone(r, r.Name)
+	assert.True(t, w.Eventually(func() bool { return !w.volumeExists(old) }), "the volume of before is deleted, as its StorageClass says")
+	w.AwaitGone(&corev1.Namespace{}, w.Namespace)
 }
 
 // C65: who deletes a rollback that is completed keeps what it has done.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +111,11 @@ func (r *Reconciler) do(ctx context.Context, s *scope, phase v1alpha1.RollbackPh
 		return v1alpha1.RollbackReverting, nil
 	}
 	if phase == v1alpha1.RollbackReverting {
-		return revert(ctx, s)
+		next, err := revert(ctx, s)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return phase, s.abandon(ctx)
+		}
+		return next, err
 	}
 	return phase, s.leave(ctx)
 }
