@@ -46,7 +46,12 @@ func (s *scope) goBack(ctx context.Context, check func(context.Context) error) e
 	if err := check(ctx); err != nil {
 		return err
 	}
-	return s.enter(ctx, v1alpha1.RollbackReverting)
+	before := s.obj.Status.DeepCopy()
+	err := s.enter(ctx, v1alpha1.RollbackReverting)
+	if err != nil {
+		s.obj.Status = *before // else the end of the pass would write it, when another may have begun
+	}
+	return err
 }
 
 // letGo releases what is held, if the spec says so.
