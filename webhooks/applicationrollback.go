@@ -15,6 +15,12 @@ import (
 
 const applicationRollbackResource = "applicationrollbacks"
 
+// concernsRollback matches writes of rollbacks that are not being deleted or whose spec changes, and deletions of those that
+// are completed: other deletions do not wait for us.
+const concernsRollback = `request.operation == "DELETE"` +
+	` ? oldObject.?status.?phase == optional.of("` + string(v1alpha1.RollbackCompleted) + `")` +
+	` : (!has(object.metadata.deletionTimestamp) || (oldObject != null && object.?spec != oldObject.?spec))`
+
 // applicationRollbacks are the rules and the defaults of ApplicationRollback.
 type applicationRollbacks struct {
 	access *access
@@ -22,6 +28,8 @@ type applicationRollbacks struct {
 }
 
 var _ defaults[*v1alpha1.ApplicationRollback] = &applicationRollbacks{}
+
+var _ guard[*v1alpha1.ApplicationRollback] = &applicationRollbacks{}
 
 // fill pins the snapshot that the source names.
 func (a *applicationRollbacks) fill(ctx context.Context, obj, old *v1alpha1.ApplicationRollback) error {
@@ -73,6 +81,23 @@ func (a *applicationRollbacks) review(ctx context.Context, obj, old *v1alpha1.Ap
 		Verb: "create", Group: v1alpha1.Group, Resource: applicationSnapshotResource, Namespace: obj.Namespace,
 	}))
 	return warnings, a.access.check(ctx, obj, applicationRollbackResource, distinct(wanted))
+}
+
+func (*applicationRollbacks) guardUpdate(_, _ *v1alpha1.ApplicationRollback) field.ErrorList {
+	return nil
+}
+
+// guardDelete asks for the rights to confirm a rollback that is completed: the volumes of before are deleted with it.
+// Kubernetes itself may delete it, with its namespace. A permission that cannot be checked blocks no deletion.
+func (a *applicationRollbacks) guardDelete(ctx context.Context, old *v1alpha1.ApplicationRollback) error {
+	if old.Status.Phase != v1alpha1.RollbackCompleted || !old.DeletionTimestamp.IsZero() || fromControlPlane(ctx) {
+		return nil
+	}
+	err := a.access.check(ctx, old, applicationRollbackResource, needsClaims(old.Namespace))
+	if apierrors.IsForbidden(err) {
+		return err
+	}
+	return nil
 }
 
 // needsDecision returns the rights that a decision takes: to undo is to roll back once more. Every

@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,34 @@ func TestData_decisionsOnRollbacks(t *testing.T) {
 	err := ofAll.Update(t.Context(), rollback)
 	require.True(t, apierrors.IsForbidden(err), "no snapshot says what it touches: %v", err)
 	assert.ErrorContains(t, err, "may not * *.*")
+}
+
+// C35, C64: who deletes a rollback that is completed deletes the volumes of before, as who confirms it.
+func TestData_deletionsOfRollbacks(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	readySnapshot(t, admin, ns, "services")
+	nobody, ofClaims := c.with(t, ns), c.with(t, ns, on("", "persistentvolumeclaims", "create", "update", "delete"))
+	for phase, confirms := range map[v1alpha1.RollbackPhase]bool{
+		v1alpha1.RollbackPending: false, v1alpha1.RollbackChecking: false, v1alpha1.RollbackCompleted: true,
+		v1alpha1.RollbackReverted: false, v1alpha1.RollbackFinal: false, v1alpha1.RollbackFailed: false,
+	} {
+		rollback := newRollback(ns, "mongo")
+		rollback.Name = "back-" + strings.ToLower(string(phase))
+		require.NoError(t, admin.Create(t.Context(), rollback))
+		was := rollback.DeepCopy()
+		rollback.Status.Phase = phase
+		require.NoError(t, admin.Status().Patch(t.Context(), rollback, client.MergeFrom(was)))
+		err := nobody.Delete(t.Context(), rollback, client.DryRunAll)
+		if !confirms {
+			require.NoError(t, err, phase)
+			continue
+		}
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", phase, err)
+		assert.ErrorContains(t, err, "delete persistentvolumeclaims")
+		require.NoError(t, ofClaims.Delete(t.Context(), rollback, client.DryRunAll), phase)
+	}
 }
 
 // C21, C35: who may do everything in a namespace reads no content, and so not where definitions are

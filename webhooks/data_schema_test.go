@@ -86,6 +86,8 @@ func TestData_theSchemaRefuses(t *testing.T) {
 			`{spec: {snapshotClassName: a, metadataHandle: {type: OnDisk, onDisk: {directory: a/../../b}, ` + someDigest + `}}}`, "must be a relative path without .."},
 		"a folder elsewhere": {snapshotContent,
 			`{spec: {snapshotClassName: a, metadataHandle: {type: OnDisk, onDisk: {directory: /etc}, ` + someDigest + `}}}`, "must be a relative path without .."},
+		"the name of another's content": {snapshot,
+			`{spec: {snapshotClassName: a, source: {type: Application, applicationName: a}, snapshotContentName: snapcontent-0a1b}}`, "must not begin with snapcontent-"},
 		"content recycled": {snapshotContent, `{spec: {snapshotClassName: a, deletionPolicy: Recycle}}`, `supported values: "Delete", "Retain"`},
 
 		"no class for the safety snapshot": {rollback, `{spec: {applicationName: a, ` + fromSnapshot + `}}`, "snapshotClassName"},
@@ -123,6 +125,7 @@ func TestData_theSchemaFillsIn(t *testing.T) {
 		"not seen yet":         {statefulApplication, `{}`, "status.observedGeneration", int64(-1)},
 		"for other handlers":   {statefulApplicationClass, `{handler: other, parameters: {a: b}}`, "parameters.a", "b"},
 		"bound":                {snapshot, `{spec: {snapshotClassName: a, source: {}, snapshotContentName: b}}`, "spec.snapshotContentName", "b"},
+		"bound to one of ours": {snapshot, `{spec: {snapshotClassName: a, source: {}, snapshotContentName: snapcontent-0a1b}}`, "spec.snapshotContentName", "snapcontent-0a1b"},
 		"snapshot, not seen":   {snapshot, `{}`, "status.observedGeneration", int64(-1)},
 		"hooks":                {snapshotClass, `{}`, "quiesce", "Hooks"},
 		"in Secrets":           {snapshotClass, `{}`, "metadataType", "Object"},

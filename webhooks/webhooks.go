@@ -66,7 +66,10 @@ func Hooks() registration.Hooks {
 			{Resource: applicationSnapshotResource, Path: validatePath(applicationSnapshotResource), Operations: writes, Scope: namespaced},
 			{Resource: applicationSnapshotClassResource, Path: validatePath(applicationSnapshotClassResource), Operations: writes, Scope: cluster},
 			{Resource: applicationSnapshotContentResource, Path: validatePath(applicationSnapshotContentResource), Operations: writes, Scope: cluster},
-			{Resource: applicationRollbackResource, Path: validatePath(applicationRollbackResource), Operations: writes, Scope: namespaced},
+			{
+				Resource: applicationRollbackResource, Path: validatePath(applicationRollbackResource), Operations: everything, Scope: namespaced,
+				Condition: concernsRollback,
+			},
 		},
 	}
 }

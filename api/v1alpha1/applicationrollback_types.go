@@ -154,6 +154,11 @@ type ApplicationRollbackStatus struct {
 	// +optional
 	Error *DataError `json:"error,omitempty"`
 
+	// ApplicationName is the name of the Application that the StatefulApplication is of. Of those of one
+	// Application, one rollback runs at a time.
+	// +optional
+	ApplicationName string `json:"applicationName,omitempty"`
+
 	// ContentName is the name of the ApplicationSnapshotContent that the application is rolled back to.
 	// +optional
 	ContentName string `json:"contentName,omitempty"`

@@ -64,6 +64,7 @@ type SnapshotSource struct {
 // +kubebuilder:validation:XValidation:rule="has(self.snapshotContentName) == has(oldSelf.snapshotContentName) && (!has(self.snapshotContentName) || self.snapshotContentName == oldSelf.snapshotContentName)",message="snapshotContentName is immutable: create another ApplicationSnapshot"
 // +kubebuilder:validation:XValidation:rule="has(self.hookPolicy) == has(oldSelf.hookPolicy) && (!has(self.hookPolicy) || self.hookPolicy == oldSelf.hookPolicy)",message="hookPolicy is immutable: create another ApplicationSnapshot"
 // +kubebuilder:validation:XValidation:rule="has(self.source.type) || has(self.snapshotContentName)",message="name a source, or the content to bind to in snapshotContentName"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.type) || !has(self.snapshotContentName) || !self.snapshotContentName.startsWith('snapcontent-')",message="snapshotContentName must not begin with snapcontent-, unless the snapshot is bound to an existing content: these names are for contents whose name is not chosen"
 type ApplicationSnapshotSpec struct {
 	// SnapshotClassName is the name of the ApplicationSnapshotClass. Immutable.
 	// +required
@@ -86,8 +87,8 @@ type ApplicationSnapshotSpec struct {
 	PersistentVolumeClaimFilter *metav1.LabelSelector `json:"persistentVolumeClaimFilter,omitempty"`
 
 	// SnapshotContentName is the name of the ApplicationSnapshotContent: of the one to bind to if
-	// the source is empty, and else of the one that is created. Default: `snapcontent-<uid>`.
-	// Immutable.
+	// the source is empty, and else of the one that is created, which must not begin with
+	// `snapcontent-`. Default: `snapcontent-<uid>`. Immutable.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -14,6 +14,10 @@ type ExecutionHookSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ActionName string `json:"actionName"`
 
+	// Action is what is run, in place of what the HookAction says then: it does not have to exist.
+	// +optional
+	Action *HookActionSpec `json:"action,omitempty"`
+
 	// Pods that the command runs in, one after the other.
 	// +required
 	// +listType=map
@@ -42,7 +46,7 @@ type HookPod struct {
 }
 
 // HookRunState is how far a command is in one container.
-// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Interrupted
+// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Interrupted;Unknown
 type HookRunState string
 
 const (
@@ -56,13 +60,17 @@ const (
 	// HookRunSucceeded: the command exited with code 0.
 	HookRunSucceeded HookRunState = "Succeeded"
 
-	// HookRunFailed: the command exited with another code, took longer than its timeout, or could
-	// not be started.
+	// HookRunFailed: the command exited with another code, took longer than its timeout, or its
+	// container is not there.
 	HookRunFailed HookRunState = "Failed"
 
 	// HookRunInterrupted: waybill-sync ended while the command ran. It is not known how it ended; it is
 	// not run again.
 	HookRunInterrupted HookRunState = "Interrupted"
+
+	// HookRunUnknown: it is not known whether the command ran, because the API server or the node
+	// refused or broke the connection. A post-hook of a snapshot is run again.
+	HookRunUnknown HookRunState = "Unknown"
 )
 
 // HookRun is the state of a command in one container.

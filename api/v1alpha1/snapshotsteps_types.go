@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // SnapshotVolume is the volume of one claim in a snapshot.
 type SnapshotVolume struct {
 	// Claim is the name of the PersistentVolumeClaim.
@@ -63,6 +65,12 @@ type SnapshotPlan struct {
 	// +listType=atomic
 	PostHooks []HookSpec `json:"postHooks,omitempty"`
 
+	// PostActions are the HookActions of the post-hooks as they were before the first pre-hook, until the
+	// application is released. What becomes of them meanwhile makes no difference.
+	// +optional
+	// +listType=atomic
+	PostActions []PlannedAction `json:"postActions,omitempty"`
+
 	// Metadata says where the definitions are stored.
 	// +optional
 	Metadata MetadataHandleType `json:"metadataType,omitempty"`
@@ -70,6 +78,25 @@ type SnapshotPlan struct {
 	// DeletionPolicy of the content.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// PlannedAction is a HookAction as it was when the snapshot was begun.
+type PlannedAction struct {
+	// Name of the HookAction.
+	// +required
+	Name string `json:"name"`
+
+	// Action that is carried out.
+	// +required
+	Action HookHandler `json:"action"`
+
+	// Timeout of the command in each container.
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+
+	// OnError says what follows when the command fails.
+	// +optional
+	OnError HookErrorPolicy `json:"onError,omitempty"`
 }
 
 // QuiescedHook is a pre-hook that may have quiesced containers: its post-hook has to run, whatever

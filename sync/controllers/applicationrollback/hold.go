@@ -50,7 +50,9 @@ func (s *scope) taking(ctx context.Context) (string, error) {
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
-		if other.Spec.Source.ApplicationName == s.obj.Spec.ApplicationName && holds.Taking(other) {
+		plan := other.Status.Plan
+		same := other.Spec.Source.ApplicationName == s.obj.Spec.ApplicationName || plan != nil && plan.ApplicationName == s.obj.Status.ApplicationName
+		if same && holds.Taking(other) {
 			return other.Name, nil
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // keep keeps the volumes of before, until it is decided what becomes of them.
 func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if s.obj.Spec.Decision == v1alpha1.RollbackUndone {
-		return s.undo(ctx)
+		return v1alpha1.RollbackReverting, s.goBack(ctx, s.mayUndo)
 	}
 	if err := s.letGo(ctx); err != nil {
 		return v1alpha1.RollbackCompleted, err
@@ -30,28 +30,45 @@ func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	return v1alpha1.RollbackCompleted, nil
 }
 
-// undo begins to revert a rollback that is completed.
-func (s *scope) undo(ctx context.Context) (v1alpha1.RollbackPhase, error) {
+// mayUndo checks that a rollback that is completed can be undone now, and holds again what has been released.
+func (s *scope) mayUndo(ctx context.Context) error {
 	if err := s.checkUndo(ctx); err != nil {
-		return v1alpha1.RollbackCompleted, err
+		return err
 	}
 	taking, err := s.taking(ctx)
 	if err != nil {
-		return v1alpha1.RollbackCompleted, err
+		return err
 	}
 	if taking != "" {
-		return v1alpha1.RollbackCompleted, waitFor("waiting for ApplicationSnapshot %q to release the application", taking)
+		return waitFor("waiting for ApplicationSnapshot %q to release the application", taking)
 	}
-	if !s.holds() {
-		if err := s.holdAgain(ctx); err != nil {
-			return v1alpha1.RollbackCompleted, err
-		}
+	if s.holds() {
+		return nil
 	}
-	return v1alpha1.RollbackReverting, nil
+	return s.holdAgain(ctx)
 }
 
 // holds reports whether what a rollback holds stays held when it is completed.
 func (s *scope) holds() bool { return ptr.Deref(s.obj.Spec.Hold, true) }
+
+// goBack has a rollback that has ended go back when no other changes the application, if a check allows that then: the
+// volumes of before of that one are those that this one restored. Until then, neither begins.
+func (s *scope) goBack(ctx context.Context, check func(context.Context) error) error {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if err := s.checkTurn(ctx); err != nil {
+		return err
+	}
+	if err := check(ctx); err != nil {
+		return err
+	}
+	before := s.obj.Status.DeepCopy()
+	err := s.enter(ctx, v1alpha1.RollbackReverting)
+	if err != nil {
+		s.obj.Status = *before // else the end of the pass would write it, when another may have begun
+	}
+	return err
+}
 
 // letGo releases what is held, if the spec says so.
 func (s *scope) letGo(ctx context.Context) error {
@@ -117,12 +134,30 @@ func rest(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 }
 
 // again goes back once more, if a user requests it.
-func again(_ context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+func again(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	at := s.obj.Annotations[v1alpha1.ReconcileAtAnnotation]
 	if s.isBroken() && at != "" && at != s.obj.Status.LastHandledReconcileAt {
-		return v1alpha1.RollbackReverting, nil
+		err := s.goBack(ctx, s.checkVolumesKnown)
+		s.unhandled = err != nil && !isFinal(err)
+		return v1alpha1.RollbackReverting, err
 	}
 	return v1alpha1.RollbackFailed, nil
+}
+
+// checkVolumesKnown checks that no claim has got a volume that is neither that of before nor the one that was restored:
+// to go back would lose what is on it.
+func (s *scope) checkVolumesKnown(ctx context.Context) error {
+	for _, v := range s.obj.Status.Volumes {
+		now, err := s.volumes().Of(ctx, s.obj.Namespace, v.Claim)
+		if err != nil {
+			return err
+		}
+		if now != "" && now != v.Before && now != v.After {
+			return kernel.Stalled(v1alpha1.UndoRefusedReason,
+				"the state before the rollback cannot be restored: PersistentVolumeClaim %q has got another PersistentVolume, %q: undo what replaced it first, then set annotation %s to any new value", v.Claim, now, v1alpha1.ReconcileAtAnnotation)
+		}
+	}
+	return nil
 }
 
 // isBroken reports whether neither state could be reached.
@@ -152,6 +187,30 @@ func (s *scope) leave(ctx context.Context) error {
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete safety snapshot: %w", err)
 		}
+	}
+	s.gone = true
+	return nil
+}
+
+// abandon gives up the state before with the namespace of the rollback, where nothing can be created any more: what
+// becomes of the volumes is what becomes of those of claims that are deleted.
+func (s *scope) abandon(ctx context.Context) error {
+	for _, v := range s.obj.Status.Volumes {
+		policies := map[string]string{v.Before: v.BeforePolicy, v.After: string(corev1.PersistentVolumeReclaimDelete)}
+		if v.Swapped {
+			policies[v.After] = v.BeforePolicy
+		}
+		for volume, policy := range policies {
+			if volume == "" {
+				continue
+			}
+			if err := s.volumes().LetGo(ctx, volume, corev1.PersistentVolumeReclaimPolicy(policy), s.obj); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.release(ctx); err != nil {
+		return err
 	}
 	s.gone = true
 	return nil

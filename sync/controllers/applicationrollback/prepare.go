@@ -96,6 +96,7 @@ func (s *scope) checkApplication(ctx context.Context) error {
 		return err
 	}
 	name := applicationOf(app)
+	s.obj.Status.ApplicationName = name
 	err = s.Live.Get(ctx, s.key(name), &v1alpha1.Application{})
 	if apierrors.IsNotFound(err) {
 		return refused("Application %q does not exist: create a StatefulApplication with a source to restore it", name)
@@ -244,8 +245,8 @@ func (s *scope) restoreSize(ctx context.Context, ref v1alpha1.NamespacedReferenc
 	return size, nil
 }
 
-// checkTurn makes one rollback of an application wait for another: for one that runs, and for one that
-// waits and is older.
+// checkTurn makes one rollback of an application wait for another, or of its claims: for one that runs, and before it has
+// begun also for one that waits and is older.
 func (s *scope) checkTurn(ctx context.Context) error {
 	all := &v1alpha1.ApplicationRollbackList{}
 	if err := s.Live.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
@@ -253,15 +254,60 @@ func (s *scope) checkTurn(ctx context.Context) error {
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
-		if other.UID == s.obj.UID || other.Spec.ApplicationName != s.obj.Spec.ApplicationName {
-			continue
-		}
 		phase := other.Status.Phase
-		if isUnderWay(phase) || phase == v1alpha1.RollbackSaving || phase == v1alpha1.RollbackPending && older(other, s.obj) {
+		runs := isUnderWay(phase) || phase == v1alpha1.RollbackSaving
+		comes := phase == v1alpha1.RollbackPending && s.obj.Status.Phase == v1alpha1.RollbackPending && older(other, s.obj)
+		switch {
+		case other.UID == s.obj.UID:
+		case (runs || comes) && ofSameApplication(other, s.obj):
 			return waitFor("waiting for ApplicationRollback %q of the same application", other.Name)
+		case runs:
+			claim, err := s.sharedClaim(ctx, other)
+			if err != nil {
+				return err
+			}
+			if claim != "" {
+				return waitFor("waiting for ApplicationRollback %q, which replaces the volume of PersistentVolumeClaim %q as well", other.Name, claim)
+			}
 		}
 	}
 	return nil
+}
+
+// ofSameApplication reports whether two rollbacks change one application. Several StatefulApplications may be of one
+// Application.
+func ofSameApplication(a, b *v1alpha1.ApplicationRollback) bool {
+	return a.Spec.ApplicationName == b.Spec.ApplicationName ||
+		a.Status.ApplicationName != "" && a.Status.ApplicationName == b.Status.ApplicationName
+}
+
+// sharedClaim returns a claim whose volume is replaced by both rollbacks; empty if there is none.
+func (s *scope) sharedClaim(ctx context.Context, other *v1alpha1.ApplicationRollback) (string, error) {
+	mine, err := s.claimsOf(ctx, s.obj)
+	if err != nil {
+		return "", err
+	}
+	theirs, err := s.claimsOf(ctx, other)
+	if at := slices.IndexFunc(mine, func(c string) bool { return slices.Contains(theirs, c) }); at >= 0 {
+		return mine[at], nil
+	}
+	return "", err
+}
+
+// claimsOf returns the claims of a rollback, also of one that has not recorded them yet.
+func (s *scope) claimsOf(ctx context.Context, r *v1alpha1.ApplicationRollback) ([]string, error) {
+	var names []string
+	for _, v := range r.Status.Volumes {
+		names = append(names, v.Claim)
+	}
+	if len(names) > 0 || r.Status.ContentName == "" {
+		return names, nil
+	}
+	content := &v1alpha1.ApplicationSnapshotContent{}
+	if err := s.Live.Get(ctx, client.ObjectKey{Name: r.Status.ContentName}, content); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get ApplicationSnapshotContent %q: %w", r.Status.ContentName, err)
+	}
+	return slices.Sorted(maps.Keys(content.Spec.VolumeSnapshotRefs)), nil
 }
 
 func older(a, b *v1alpha1.ApplicationRollback) bool {

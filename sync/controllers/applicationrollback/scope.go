@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ type scope struct {
 	after time.Duration
 	// watches is set if a rollback that has not begun waits for claims.
 	watches bool
+	// unhandled is set if what a user requests by annotation waits for its turn.
+	unhandled bool
 	// gone is set once nothing is left to be done before the rollback may be deleted.
 	gone bool
 }
@@ -93,7 +96,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (kernel.Outcome, err
 			next, err = s.judge(phase, err)
 		}
 		if err != nil {
-			return kernel.Outcome{RequeueAfter: s.next()}, err
+			return kernel.Outcome{RequeueAfter: s.next(), Unhandled: s.unhandled}, err
 		}
 		if next == phase {
 			return s.report()
@@ -114,7 +117,11 @@ func (r *Reconciler) do(ctx context.Context, s *scope, phase v1alpha1.RollbackPh
 		return v1alpha1.RollbackReverting, nil
 	}
 	if phase == v1alpha1.RollbackReverting {
-		return revert(ctx, s)
+		next, err := revert(ctx, s)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return phase, s.abandon(ctx)
+		}
+		return next, err
 	}
 	return phase, s.leave(ctx)
 }

@@ -202,11 +202,17 @@ func (w *world) requireState(text string) {
 // snapshot takes a snapshot of the application.
 func (w *world) snapshot(name string) *v1alpha1.ApplicationSnapshot {
 	w.T.Helper()
+	return w.snapshotOf("db", name)
+}
+
+// snapshotOf takes a snapshot of the application of a StatefulApplication.
+func (w *world) snapshotOf(application, name string) *v1alpha1.ApplicationSnapshot {
+	w.T.Helper()
 	s := &v1alpha1.ApplicationSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ApplicationSnapshotSpec{
 			SnapshotClassName: class,
-			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: "db"},
+			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: application},
 		},
 	}
 	w.Create(s)

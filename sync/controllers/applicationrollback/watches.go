@@ -49,11 +49,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(kernel.Quiet(r))
 }
 
-// waiting returns the rollbacks of the same application that have not begun.
+// waiting returns the other rollbacks of the namespace that have not begun, or may be about to go back: their application,
+// or claims of theirs, may be those of one that has changed.
 func (r *Reconciler) waiting(ctx context.Context, obj client.Object) []reconcile.Request {
 	changed := obj.(*v1alpha1.ApplicationRollback)
 	return r.those(ctx, obj.GetNamespace(), func(other *v1alpha1.ApplicationRollback) bool {
-		return other.UID != changed.UID && other.Spec.ApplicationName == changed.Spec.ApplicationName && other.Status.Phase == v1alpha1.RollbackPending
+		switch other.Status.Phase {
+		case v1alpha1.RollbackPending, v1alpha1.RollbackFailed:
+			return other.UID != changed.UID
+		case v1alpha1.RollbackCompleted:
+			return other.UID != changed.UID && other.Spec.Decision == v1alpha1.RollbackUndone
+		}
+		return false
 	})
 }
 

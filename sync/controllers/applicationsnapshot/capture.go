@@ -59,13 +59,14 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {
 		return "", err
 	}
+	s.session.contents, s.session.outline = nil, outlineOf(found)
 	return v1alpha1.SnapshotQuiescing, nil
 }
 
 // yieldsTo reports whether a rollback of the application is under way: the snapshot begins again when that has ended,
 // since the application has other volumes then.
 func (s *scope) yieldsTo(ctx context.Context, reader client.Reader) (bool, error) {
-	rollback, err := s.rollback(ctx, reader, hold.UnderWay)
+	rollback, err := s.rollback(ctx, s.obj.Status.Plan.ApplicationName, reader, hold.UnderWay)
 	if err != nil || rollback == "" {
 		return false, err
 	}

@@ -166,7 +166,7 @@ func (s *scope) checkRest(ctx context.Context) error {
 			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, must stop managing them; or use hooks", w.Kind, w.Name, replicas)
 		}
 	}
-	rollback, err := s.rollback(ctx, s.r.Direct, hold.Changes)
+	rollback, err := s.rollback(ctx, s.obj.Status.Plan.ApplicationName, s.r.Direct, hold.Changes)
 	if err != nil {
 		return err
 	}

@@ -32,14 +32,15 @@ func (s *scope) hookName(stage, hook string, attempt int) string {
 	return fmt.Sprintf("%s-%s-%s", strings.TrimRight(prefix, "-."), hook, hex.EncodeToString(sum[:4]))
 }
 
-// startHook creates an ExecutionHook, unless it exists.
-func (s *scope) startHook(ctx context.Context, name, action string, pods []v1alpha1.HookPod) (*v1alpha1.ExecutionHook, error) {
+// startHook creates an ExecutionHook, unless it exists. It runs what spec says or, without one, what its HookAction says
+// then.
+func (s *scope) startHook(ctx context.Context, name, action string, spec *v1alpha1.HookActionSpec, pods []v1alpha1.HookPod) (*v1alpha1.ExecutionHook, error) {
 	hook := &v1alpha1.ExecutionHook{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.obj.Namespace, Name: name,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.obj, v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationSnapshotKind))},
 		},
-		Spec: v1alpha1.ExecutionHookSpec{ActionName: action, Pods: pods},
+		Spec: v1alpha1.ExecutionHookSpec{ActionName: action, Action: spec, Pods: pods},
 	}
 	err := s.r.Client.Create(ctx, hook)
 	if apierrors.IsAlreadyExists(err) {

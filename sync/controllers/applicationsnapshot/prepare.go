@@ -63,7 +63,7 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if !s.hasTurn() {
 		return "", nil
 	}
-	rollback, err := s.rollback(ctx, s.r.Direct, hold.UnderWay)
+	rollback, err := s.rollback(ctx, plan.ApplicationName, s.r.Direct, hold.UnderWay)
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,7 +70,7 @@ func (s *scope) runPreHooks(ctx context.Context) (bool, error) {
 
 // intend records which containers a pre-hook is about to run in.
 func (s *scope) intend(ctx context.Context, hook v1alpha1.HookSpec) error {
-	found, err := s.contents(ctx)
+	found, err := s.outline(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (s *scope) runPreHook(ctx context.Context, hook v1alpha1.HookSpec, q *v1alp
 	case run == nil && q.UID != "":
 		return nil, kernel.Stalled(v1alpha1.HookFailedReason, "ExecutionHook %q of pre-hook %q was deleted", q.ExecutionHook, hook.Name)
 	case run == nil:
-		if run, err = s.startHook(ctx, q.ExecutionHook, hook.ActionName, hookPods(q.Containers)); err != nil {
+		if run, err = s.startHook(ctx, q.ExecutionHook, hook.ActionName, nil, hookPods(q.Containers)); err != nil {
 			return nil, refused(v1alpha1.HookFailedReason, err)
 		}
 	case lacksAction(run):
@@ -127,11 +128,15 @@ func (s *scope) runPreHook(ctx context.Context, hook v1alpha1.HookSpec, q *v1alp
 // more.
 func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	if s.obj.Status.QuiescedFrom == nil {
-		found, err := s.contents(ctx)
+		found, err := s.outline(ctx)
 		if err != nil {
 			return false, err
 		}
-		s.obj.Status.Scaled = scale.Workloads(found)
+		workloads := scale.Workloads(found)
+		if err := s.checkClaimsStay(ctx, workloads); err != nil { // it may have changed while others had their turns
+			return false, err
+		}
+		s.obj.Status.Scaled = workloads
 		s.obj.Status.Held = held(found, s.obj.Status.Scaled)
 	}
 	if len(s.obj.Status.Scaled) > 0 {
@@ -139,6 +144,7 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 		if err := s.commit(ctx); err != nil {
 			return false, err
 		}
+		s.session.outline = nil // the status has it
 	}
 	for _, ref := range s.obj.Status.Held {
 		if err := s.marks().Put(ctx, ref); err != nil {
@@ -190,14 +196,22 @@ func (s *scope) marks() hold.Marks {
 	return hold.Marks{Client: s.r.cluster, Manager: v1alpha1.FieldManager, Value: s.obj.Namespace + "/" + hold.BySnapshot(s.obj.Name), Yield: true}
 }
 
+// lookAgain is when to look whether Pods have ended that are not watched yet.
+const lookAgain = 3 * time.Second
+
 // awaitUnused has the snapshot reconciled when no Pod uses its claims any more.
 func (s *scope) awaitUnused() error {
-	namespace, claims := s.obj.Namespace, s.claims()
+	namespace, claims, watching := s.obj.Namespace, s.claims(), &s.session.watching
 	err, ended := s.r.unused.Do("", kernel.KeyOf(s.obj), strings.Join(claims, ","), func(ctx context.Context) error {
+		watching.Store(true)
+		defer watching.Store(false)
 		return scale.AwaitUnused(ctx, s.r.cluster, namespace, claims)
 	})
 	if ended && err == nil {
 		s.pause(metav1.Now().Time) // since this pass has looked
+	}
+	if !watching.Load() { // others may keep all watches busy for as long as their Pods take
+		s.pause(metav1.Now().Add(lookAgain))
 	}
 	return err
 }

@@ -73,6 +73,9 @@ type Reconciler struct {
 	Parallel int
 	// Turn is how long a snapshot keeps others waiting at most. Default: 5s.
 	Turn time.Duration
+	// Waits is how many snapshots watch Pods until these have ended; the others look every few seconds. Of one
+	// namespace, at most half of them do. Default: 100.
+	Waits int
 	// Patience is how long a VolumeSnapshot may be in error while the application is quiesced: drivers try
 	// again. Default: 30s.
 	Patience time.Duration
@@ -93,8 +96,12 @@ type session struct {
 	name types.NamespacedName
 	// resting is true while the application may be quiesced: then its passes come before those of others.
 	resting atomic.Bool
-	// contents of the application, as of when its definitions were captured.
+	// watching is true while the Pods are watched that are to end.
+	watching atomic.Bool
+	// contents of the application, until its definitions are stored.
 	contents *contents.Contents
+	// outline is what is needed of them afterwards, as of when they were captured.
+	outline *contents.Contents
 	// summary of the definitions that were stored; nil if another process has.
 	summary *summary
 	// shown is when the status was last written on purpose.
@@ -112,6 +119,7 @@ const (
 const (
 	defaultWorkers  = 2 * defaultParallel // so that there is one for each application that is quiesced
 	defaultParallel = 16                  // with fewer, drivers idle; with more, each application is quiesced for longer
+	defaultWaits    = 100
 	defaultTurn     = 5 * time.Second
 	defaultPatience = 30 * time.Second
 )

@@ -6,6 +6,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,6 +105,14 @@ func TestSnapshot_failsBeforeTheFirstHook(t *testing.T) {
 				w.awaitRunning("stray")
 			},
 		},
+		"a StatefulSet whose claims go with its Pods": {
+			claims: []string{"data"}, reason: v1alpha1.NotQuiescedReason,
+			message: `StatefulSet "db" cannot be scaled to zero, because its claims are deleted with its Pods: set spec.persistentVolumeClaimRetentionPolicy.whenScaled to Retain`,
+			before: func(w *world) {
+				w.class.PreHooks, w.class.PostHooks, w.class.Quiesce = nil, nil, v1alpha1.QuiesceScaleDown
+				w.deleteClaimsWithPods()
+			},
+		},
 		"a content of that name": {
 			reason: v1alpha1.ContentConflictReason, message: `already exists: choose another spec.snapshotContentName`,
 			before: func(w *world) {
@@ -133,6 +142,7 @@ func TestSnapshot_failsBeforeTheFirstHook(t *testing.T) {
 			assert.Zero(t, w.hooks())
 			assert.Empty(t, w.volumeSnapshots())
 			assert.Zero(t, w.stored(s))
+			assert.Empty(t, s.Status.Scaled)
 			require.NoError(t, w.Client.Delete(t.Context(), s))
 			w.AwaitGone(s, s.Name)
 		})
@@ -149,4 +159,14 @@ func (w *world) podOfApplication(name string, claims ...string) {
 	pod := volumes.Pod(w.Namespace, name, claims...)
 	pod.Labels = map[string]string{"app": "db", "pod": "single"}
 	w.Create(pod)
+}
+
+// deleteClaimsWithPods has the StatefulSet delete its claims when it is scaled down.
+func (w *world) deleteClaimsWithPods() {
+	w.T.Helper()
+	set := w.set()
+	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+	}
+	require.NoError(w.T, w.Client.Update(w.T.Context(), set))
 }

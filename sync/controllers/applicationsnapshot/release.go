@@ -37,7 +37,8 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	s.session.resting.Store(false)
-	s.session.contents = nil // of no use any more
+	s.session.outline = nil // of no use any more
+	s.obj.Status.Plan.PostActions = nil
 	if s.obj.Status.QuiescedFrom != nil {
 		s.obj.Status.QuiescedFor.Duration = time.Since(s.obj.Status.QuiescedFrom.Time).Round(time.Millisecond)
 	}
@@ -146,7 +147,7 @@ func (s *scope) preHookRuns(ctx context.Context) (bool, error) {
 // pods returns the Pods of the application. If they cannot be found out any more, it returns those that
 // pre-hooks ran in: they are released all the same.
 func (s *scope) pods(ctx context.Context) ([]corev1.Pod, error) {
-	found, err := s.contents(ctx)
+	found, err := s.outline(ctx)
 	if err == nil {
 		return found.Pods, nil
 	}
@@ -237,10 +238,13 @@ func (s *scope) releasable(pods []corev1.Pod, hook v1alpha1.HookSpec, began begi
 // ExecutionHook ends with the first container that it fails in, or when waybill-sync ends: another one goes
 // on in the others.
 func (s *scope) runPostHook(ctx context.Context, hook v1alpha1.HookSpec, selected []v1alpha1.QuiescedContainer) (bool, error) {
-	failures, interrupted := map[string]v1alpha1.HookRun{}, map[string]int{}
-	left := selected
-	for attempt := 0; len(left) > 0; attempt++ {
-		run, err := s.startPostHook(ctx, s.hookName(postStage, hook.Name, attempt), hook, left)
+	tried := newAttempts(selected)
+	for attempt := 0; len(tried.left) > 0; attempt++ {
+		name := s.hookName(postStage, hook.Name, attempt)
+		if waits, err := s.backsOff(ctx, name, hook, tried); waits || err != nil {
+			return false, err
+		}
+		run, err := s.startPostHook(ctx, name, hook, tried.left)
 		if err != nil {
 			return false, err
 		}
@@ -255,45 +259,32 @@ func (s *scope) runPostHook(ctx context.Context, hook v1alpha1.HookSpec, selecte
 			}
 			return false, nil
 		}
-		var failed map[string]v1alpha1.HookRun
-		if left, failed = remaining(run, selected, interrupted); !succeeded { // else its action lets them pass
-			maps.Copy(failures, failed)
+		if failed := tried.add(run); !succeeded { // else its action lets them pass
+			maps.Copy(tried.failures, failed)
 		}
 	}
-	return true, s.judge(ctx, hook, selected, failures)
+	return true, s.judge(ctx, hook, selected, tried.failures)
 }
 
-// mostInterrupted is how often a post-hook is run again in a container because waybill-sync ended while it
-// ran.
-const mostInterrupted = 3
-
-// remaining returns the containers that a post-hook still has to run in after one of its ExecutionHooks,
-// and how it ended in those that it failed in.
-func remaining(run *v1alpha1.ExecutionHook, selected []v1alpha1.QuiescedContainer, interrupted map[string]int) ([]v1alpha1.QuiescedContainer, map[string]v1alpha1.HookRun) {
-	var left []v1alpha1.QuiescedContainer
-	failures := map[string]v1alpha1.HookRun{}
-	for i, r := range run.Status.Runs {
-		k := key(run.Spec.Pods[i].Name, run.Spec.Pods[i].Container)
-		again := r.State == v1alpha1.HookRunPending
-		if r.State == v1alpha1.HookRunInterrupted {
-			interrupted[k]++
-			again = interrupted[k] < mostInterrupted
-		}
-		switch at := slices.IndexFunc(selected, func(c v1alpha1.QuiescedContainer) bool { return key(c.Name, c.Container) == k }); {
-		case again && at >= 0:
-			left = append(left, selected[at])
-		case r.State != v1alpha1.HookRunSucceeded:
-			failures[k] = r
-		}
+// backsOff reports whether a post-hook is to be run again later.
+func (s *scope) backsOff(ctx context.Context, name string, hook v1alpha1.HookSpec, tried *attempts) (bool, error) {
+	if !time.Now().Before(tried.due) {
+		return false, nil
 	}
-	return left, failures
+	run, err := s.findHook(ctx, name)
+	if run != nil || err != nil {
+		return false, err
+	}
+	s.pause(tried.due)
+	s.message = fmt.Sprintf("running post-hook %q again, because it is not known whether it ran: %s", hook.Name, tried.why)
+	return true, nil
 }
 
 // startPostHook returns an ExecutionHook of a post-hook; nil if there will be none any more.
 func (s *scope) startPostHook(ctx context.Context, name string, hook v1alpha1.HookSpec, left []v1alpha1.QuiescedContainer) (*v1alpha1.ExecutionHook, error) {
 	run, err := s.findHook(ctx, name)
 	if err == nil && run == nil {
-		run, err = s.startHook(ctx, name, hook.ActionName, hookPods(left))
+		run, err = s.startHook(ctx, name, hook.ActionName, s.planned(hook.ActionName), hookPods(left))
 	}
 	deleting := !s.obj.DeletionTimestamp.IsZero()
 	switch {

@@ -21,10 +21,12 @@ func TestSnapshot_waitsForARollback(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    v1alpha1.RollbackPhase
 		free  bool // is the snapshot to go on
+		twin  bool // is it of another StatefulApplication of the Application
 		ended func(w *world, b *v1alpha1.ApplicationRollback)
 	}{
 		"that scales down":      {at: v1alpha1.RollbackScalingDown, ended: completed},
 		"that swaps volumes":    {at: v1alpha1.RollbackSwapping, ended: completed},
+		"of a twin":             {at: v1alpha1.RollbackRestoring, twin: true, ended: completed},
 		"that is undone":        {at: v1alpha1.RollbackReverting, ended: completed},
 		"until it is deleted":   {at: v1alpha1.RollbackApplying, ended: (*world).deleteRollback},
 		"but is one of its own": {at: v1alpha1.RollbackSaving, free: true},
@@ -35,7 +37,11 @@ func TestSnapshot_waitsForARollback(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.application("data")
-			b := w.rollback(test.at)
+			b := w.rollback(test.at, func(b *v1alpha1.ApplicationRollback) {
+				if test.twin {
+					b.Spec.ApplicationName = "twin"
+				}
+			})
 			s := w.take()
 			if !test.free {
 				w.awaitMessage(s, `waiting for ApplicationRollback "back" of the application to end`)
@@ -109,7 +115,7 @@ func TestSnapshot_seesARollbackThatBeginsAtTheSameTime(t *testing.T) {
 }
 
 // rollback creates an ApplicationRollback of the application that is at a phase. No controller acts on it.
-func (w *world) rollback(at v1alpha1.RollbackPhase) *v1alpha1.ApplicationRollback {
+func (w *world) rollback(at v1alpha1.RollbackPhase, edit ...func(*v1alpha1.ApplicationRollback)) *v1alpha1.ApplicationRollback {
 	w.T.Helper()
 	b := &v1alpha1.ApplicationRollback{
 		ObjectMeta: metav1.ObjectMeta{Name: "back"},
@@ -117,6 +123,9 @@ func (w *world) rollback(at v1alpha1.RollbackPhase) *v1alpha1.ApplicationRollbac
 			ApplicationName: "db", SnapshotClassName: w.Namespace,
 			Source: v1alpha1.DataSource{Type: v1alpha1.DataSourceSnapshot, SnapshotRef: &v1alpha1.SnapshotReference{Name: "earlier"}},
 		},
+	}
+	for _, e := range edit {
+		e(b)
 	}
 	w.Create(b)
 	w.goOn(b, at)
@@ -126,7 +135,7 @@ func (w *world) rollback(at v1alpha1.RollbackPhase) *v1alpha1.ApplicationRollbac
 func (w *world) goOn(b *v1alpha1.ApplicationRollback, to v1alpha1.RollbackPhase) {
 	w.T.Helper()
 	before := b.DeepCopy()
-	b.Status.Phase = to
+	b.Status.Phase, b.Status.ApplicationName = to, "db"
 	require.NoError(w.T, w.Client.Status().Patch(w.T.Context(), b, client.MergeFrom(before)))
 }
 

@@ -175,6 +175,18 @@ func (s *scope) contents(ctx context.Context) (*contents.Contents, error) {
 	return s.session.contents, nil
 }
 
+// outline returns what is remembered of the contents once the definitions are stored.
+func (s *scope) outline(ctx context.Context) (*contents.Contents, error) {
+	if s.session.outline == nil {
+		found, err := s.contents(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.session.contents, s.session.outline = nil, outlineOf(found)
+	}
+	return s.session.outline, nil
+}
+
 // claims returns the names of the claims that are snapshotted.
 func (s *scope) claims() []string {
 	var names []string

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/hook"
 )
 
 // write is one that the controllers are about to make. phase is what it says of an ApplicationSnapshot; empty if it says
@@ -23,9 +25,20 @@ type write struct {
 type seam struct {
 	sync.Mutex
 	handlers map[string]func(context.Context, write) error
+	// refusals has, by namespace, what says why a command is not run; nil if it is.
+	refusals map[string]func(command []string) error
 }
 
-var between = seam{handlers: map[string]func(context.Context, write) error{}}
+var between = seam{handlers: map[string]func(context.Context, write) error{}, refusals: map[string]func([]string) error{}}
+
+// refuse has a function say why a command in the namespace of a test is not run.
+func (w *world) refuse(why func(command []string) error) {
+	w.T.Helper()
+	between.Lock()
+	defer between.Unlock()
+	between.refusals[w.Namespace] = why
+	w.T.Cleanup(w.letBe)
+}
 
 // handle has a function carry out the writes in the namespace of a test, until the latter ends.
 func (w *world) handle(writes func(context.Context, write) error) {
@@ -41,6 +54,7 @@ func (w *world) letBe() {
 	between.Lock()
 	defer between.Unlock()
 	delete(between.handlers, w.Namespace)
+	delete(between.refusals, w.Namespace)
 }
 
 func (s *seam) write(ctx context.Context, o client.Object, p client.Patch, carryOut func() error) error {
@@ -58,6 +72,21 @@ func (s *seam) write(ctx context.Context, o client.Object, p client.Patch, carry
 		}
 	}
 	return handler(ctx, made)
+}
+
+// seamRunner runs the commands of the controllers.
+type seamRunner struct{ *hook.Runner }
+
+func (r seamRunner) Run(ctx context.Context, t hook.Target, command []string, timeout time.Duration) (hook.Result, error) {
+	between.Lock()
+	refusal := between.refusals[t.Namespace]
+	between.Unlock()
+	if refusal != nil {
+		if err := refusal(command); err != nil {
+			return hook.Result{}, err
+		}
+	}
+	return r.Runner.Run(ctx, t, command, timeout)
 }
 
 // seamClient is the client of the controllers.

@@ -53,9 +53,9 @@ var shared struct {
 	sync.Mutex
 	process *hub.Process
 	dir     string
-	// parallel and turn are those of the controllers that start next.
-	parallel int
-	turn     time.Duration
+	// parallel, waits and turn are those of the controllers that start next.
+	parallel, waits int
+	turn            time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -96,7 +96,7 @@ func add(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	hooks := &executionhook.Reconciler{
-		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("executionhook"), Runner: runner, Pods: mgr.GetAPIReader(),
+		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("executionhook"), Runner: seamRunner{runner}, Pods: mgr.GetAPIReader(),
 	}
 	if err := hooks.SetupWithManager(ctx, mgr); err != nil {
 		return err
@@ -105,7 +105,7 @@ func add(ctx context.Context, mgr ctrl.Manager) error {
 		Client: seamClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("applicationsnapshot"), Direct: mgr.GetAPIReader(),
 		Finder:   &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()},
 		Store:    &metadata.Store{Client: mgr.GetClient(), SystemNamespace: hub.SystemNamespace, Directory: shared.dir},
-		Patience: patience, Parallel: shared.parallel, Turn: shared.turn,
+		Patience: patience, Parallel: shared.parallel, Waits: shared.waits, Turn: shared.turn,
 	}).SetupWithManager(ctx, mgr)
 }
 

@@ -75,10 +75,13 @@ func (s *scope) checkQuiesce(ctx context.Context, plan *v1alpha1.SnapshotPlan, f
 	if plan.Quiesce == v1alpha1.QuiesceScaleDown {
 		return s.checkScalable(ctx, found, claims)
 	}
-	for what, hooks := range map[string][]v1alpha1.HookSpec{"pre-hook": plan.PreHooks, "post-hook": plan.PostHooks} {
-		err := s.checkHooks(ctx, what, hooks, found.Pods)
+	for what, hooks := range map[string][]v1alpha1.HookSpec{"pre-hook": plan.PreHooks, postHook: plan.PostHooks} {
+		actions, err := s.checkHooks(ctx, what, hooks, found.Pods)
+		if what == postHook && err == nil {
+			plan.PostActions, err = planned(actions)
+		}
 		if s.goesWithout(err) {
-			plan.PreHooks, plan.PostHooks = nil, nil
+			plan.PreHooks, plan.PostHooks, plan.PostActions = nil, nil, nil
 			return nil
 		}
 		if err != nil {
@@ -97,35 +100,39 @@ func (s *scope) goesWithout(err error) bool {
 	return true
 }
 
+const postHook = "post-hook"
+
 // checkHooks fails if a hook has no action, selects nothing, or selects a container that another one
-// selects, too.
-func (s *scope) checkHooks(ctx context.Context, what string, hooks []v1alpha1.HookSpec, pods []corev1.Pod) error {
-	takenBy := map[string]string{}
+// selects, too. Else it returns their actions.
+func (s *scope) checkHooks(ctx context.Context, what string, hooks []v1alpha1.HookSpec, pods []corev1.Pod) (map[string]*v1alpha1.HookAction, error) {
+	takenBy, actions := map[string]string{}, map[string]*v1alpha1.HookAction{}
 	for _, hook := range hooks {
-		err := s.r.read(ctx, types.NamespacedName{Namespace: s.obj.Namespace, Name: hook.ActionName}, &v1alpha1.HookAction{})
+		action := &v1alpha1.HookAction{}
+		actions[hook.ActionName] = action
+		err := s.r.read(ctx, types.NamespacedName{Namespace: s.obj.Namespace, Name: hook.ActionName}, action)
 		if apierrors.IsNotFound(err) {
-			return kernel.Stalled(v1alpha1.HookActionNotFoundReason, "HookAction %q of %s %q does not exist in namespace %q", hook.ActionName, what, hook.Name, s.obj.Namespace)
+			return nil, kernel.Stalled(v1alpha1.HookActionNotFoundReason, "HookAction %q of %s %q does not exist in namespace %q", hook.ActionName, what, hook.Name, s.obj.Namespace)
 		}
 		if err != nil {
-			return fmt.Errorf("get HookAction %q: %w", hook.ActionName, err)
+			return nil, fmt.Errorf("get HookAction %q: %w", hook.ActionName, err)
 		}
 		selected, err := targets(pods, hook)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(selected) == 0 {
-			return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "%s %q of ApplicationSnapshotClass %q selects no running container of the application", what, hook.Name, s.obj.Spec.SnapshotClassName)
+			return nil, kernel.Stalled(v1alpha1.HookTargetInvalidReason, "%s %q of ApplicationSnapshotClass %q selects no running container of the application", what, hook.Name, s.obj.Spec.SnapshotClassName)
 		}
 		for _, c := range selected {
 			key := c.Name + "/" + c.Container
 			if other := takenBy[key]; other != "" {
-				return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "%ss %q and %q of ApplicationSnapshotClass %q both select container %q of Pod %q: a container has at most one",
+				return nil, kernel.Stalled(v1alpha1.HookTargetInvalidReason, "%ss %q and %q of ApplicationSnapshotClass %q both select container %q of Pod %q: a container has at most one",
 					what, other, hook.Name, s.obj.Spec.SnapshotClassName, c.Container, c.Name)
 			}
 			takenBy[key] = hook.Name
 		}
 	}
-	return nil
+	return actions, nil
 }
 
 // checkStarted fails if a Pod of the application that a pre-hook would have to quiesce has begun to use a claim that is
@@ -190,6 +197,26 @@ func (s *scope) checkScalable(ctx context.Context, found *contents.Contents, cla
 	if len(others) > 0 {
 		return kernel.Stalled(v1alpha1.NotQuiescedReason, "Pods %s use claims of the application, but belong to none of its Deployments and StatefulSets, which is what can be scaled to zero: delete them first, or use hooks",
 			excerpt.Names(others, mostNames))
+	}
+	return s.checkClaimsStay(ctx, scale.Workloads(found))
+}
+
+// checkClaimsStay fails if a StatefulSet deletes its claims when it is scaled to zero: their volumes would go with them,
+// before they are cut. Also those that are not snapshotted would.
+func (s *scope) checkClaimsStay(ctx context.Context, workloads []v1alpha1.ScaledWorkload) error {
+	for _, w := range workloads {
+		if w.Kind != "StatefulSet" {
+			continue
+		}
+		set := &appsv1.StatefulSet{}
+		err := s.r.cluster.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, set)
+		switch policy := set.Spec.PersistentVolumeClaimRetentionPolicy; {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("get StatefulSet %q: %w", w.Name, err)
+		case policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType && len(set.Spec.VolumeClaimTemplates) > 0:
+			return kernel.Stalled(v1alpha1.NotQuiescedReason, "StatefulSet %q cannot be scaled to zero, because its claims are deleted with its Pods: set spec.persistentVolumeClaimRetentionPolicy.whenScaled to Retain, or use hooks", w.Name)
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -53,5 +54,40 @@ func TestSnapshot_waitsForItsTurn(t *testing.T) {
 			hub.AwaitReady(second.World, other)
 			assert.Equal(t, "lock unlock", second.sh("db-0", "cat data/log"))
 		})
+	}
+}
+
+// C63: an application whose Pods do not end keeps no other one scaled to zero.
+func TestSnapshot_isNotKeptDownByOthers(t *testing.T) {
+	hangs, other := newWorld(t), newWorld(t)
+	for _, w := range []*world{hangs, other} {
+		w.application("data")
+		w.class.PreHooks, w.class.PostHooks, w.class.Quiesce = nil, nil, v1alpha1.QuiesceScaleDown
+	}
+	free := hangs.holdPod("db-0")
+	hangs.restart(func() { shared.waits = 1 })
+	defer hangs.restart(func() { shared.waits = 0 })
+
+	first := hangs.take()
+	hangs.awaitEnding("db-0")
+	hub.AwaitReady(other.World, other.take())
+	require.True(t, hangs.Exists(first, first.Name))
+	assert.Equal(t, v1alpha1.SnapshotQuiescing, first.Status.Phase)
+	free()
+	hub.AwaitReady(hangs.World, first)
+}
+
+// holdPod keeps a Pod from going until free is called.
+func (w *world) holdPod(name string) (free func()) {
+	w.T.Helper()
+	pod := w.awaitRunning(name)
+	before := pod.DeepCopy()
+	pod.Finalizers = append(pod.Finalizers, "example.com/slow")
+	require.NoError(w.T, w.Client.Patch(w.T.Context(), pod, client.MergeFrom(before)))
+	return func() {
+		pod := w.awaitEnding(name)
+		before := pod.DeepCopy()
+		pod.Finalizers = nil
+		require.NoError(w.T, w.Client.Patch(w.T.Context(), pod, client.MergeFrom(before)))
 	}
 }

@@ -36,13 +36,15 @@ func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnap
 
 // rollback returns the name of an ApplicationRollback of the application that is one of those; empty if there is none.
 // When it has ended, the snapshot is reconciled.
-func (s *scope) rollback(ctx context.Context, reader client.Reader, those func(*v1alpha1.ApplicationRollback) bool) (string, error) {
+func (s *scope) rollback(ctx context.Context, application string, reader client.Reader, those func(*v1alpha1.ApplicationRollback) bool) (string, error) {
 	all := &v1alpha1.ApplicationRollbackList{}
 	if err := reader.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
 		return "", fmt.Errorf("list ApplicationRollbacks: %w", err)
 	}
 	for i := range all.Items {
-		if b := &all.Items[i]; b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName && those(b) {
+		b := &all.Items[i]
+		same := b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName || b.Status.ApplicationName == application
+		if same && those(b) {
 			return b.Name, nil
 		}
 	}
@@ -50,18 +52,20 @@ func (s *scope) rollback(ctx context.Context, reader client.Reader, those func(*
 }
 
 // needs reports whether a rollback needs a snapshot: the one that it goes to until it has ended, and that of
-// the state before as long as it can be undone.
+// the state before as long as it can be undone, or has to be restored yet.
 func needs(b *v1alpha1.ApplicationRollback, ref *v1alpha1.NamespacedReference) bool {
 	if ref == nil {
 		return false
 	}
+	safety := b.Namespace == ref.Namespace && b.Status.SafetySnapshot == ref.Name
 	switch b.Status.Phase {
-	case "", v1alpha1.RollbackReverted, v1alpha1.RollbackFinal, v1alpha1.RollbackFailed:
+	case "", v1alpha1.RollbackReverted, v1alpha1.RollbackFinal:
 		return false
-	}
-	if b.Namespace == ref.Namespace && b.Status.SafetySnapshot == ref.Name {
-		return true
+	case v1alpha1.RollbackFailed: // if neither state was reached, it may be tried again
+		return safety && len(b.Status.Held)+len(b.Status.Volumes) > 0
+	case v1alpha1.RollbackCompleted:
+		return safety
 	}
 	to := b.Spec.Source.SnapshotRef
-	return b.Status.Phase != v1alpha1.RollbackCompleted && to != nil && to.Name == ref.Name && cmp.Or(to.Namespace, b.Namespace) == ref.Namespace
+	return safety || to != nil && to.Name == ref.Name && cmp.Or(to.Namespace, b.Namespace) == ref.Namespace
 }

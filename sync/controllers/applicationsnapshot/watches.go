@@ -40,9 +40,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	r.volumes = &volumes.Volumes{Client: r.cluster}
 	r.watch = volumes.NewWatch(ctx, objects, r.volumes, r.wake)
-	r.unused = kernel.NewJobs(ctx, waiting,
+	r.unused = kernel.NewJobs(ctx, cmp.Or(r.Waits, defaultWaits),
 		func(key kernel.Key) { r.waker.WakeFirst(ctrl.Request{NamespacedName: key.NamespacedName}) },
-		func(err error) error { return err })
+		func(err error) error { return err }).
+		TakingTurns(func(key kernel.Key) string { return key.Namespace })
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("applicationsnapshot").
 		For(&v1alpha1.ApplicationSnapshot{}, builder.WithPredicates(kernel.Changed())).
@@ -65,9 +66,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 // queue is that of the controller.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// waiting is how many snapshots wait for Pods to end at a time: each of them has a watch.
-const waiting = 100
 
 // wake enqueues the snapshot that a VolumeSnapshot belongs to, as long as it is being taken.
 func (r *Reconciler) wake(uid types.UID) {
@@ -137,16 +135,32 @@ func (r *Reconciler) rolledBack(ctx context.Context, of client.Object) []reconci
 	if !ok {
 		return nil
 	}
+	names := r.namesOf(ctx, rollback)
 	return r.those(ctx, func(s *v1alpha1.ApplicationSnapshot) bool {
 		if !s.DeletionTimestamp.IsZero() {
 			return true
 		}
 		switch s.Status.Phase {
 		case "", v1alpha1.SnapshotPending, v1alpha1.SnapshotCapturing:
-			return s.Namespace == rollback.Namespace && s.Spec.Source.ApplicationName == rollback.Spec.ApplicationName
+			return s.Namespace == rollback.Namespace && names[s.Spec.Source.ApplicationName]
 		}
 		return false
 	})
+}
+
+// namesOf returns the names of the StatefulApplications whose Application a rollback changes.
+func (r *Reconciler) namesOf(ctx context.Context, rollback *v1alpha1.ApplicationRollback) map[string]bool {
+	names := map[string]bool{rollback.Spec.ApplicationName: true}
+	all := &v1alpha1.StatefulApplicationList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(rollback.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return names // the cache has been stopped
+	}
+	for i := range all.Items {
+		if all.Items[i].GetApplicationName() == rollback.Status.ApplicationName {
+			names[all.Items[i].Name] = true
+		}
+	}
+	return names
 }
 
 // those returns the snapshots that are wanted.

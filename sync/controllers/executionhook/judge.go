@@ -20,7 +20,11 @@ func done(h *v1alpha1.ExecutionHook) bool {
 
 // failed reports whether the command did not succeed in a container.
 func failed(run v1alpha1.HookRun) bool {
-	return run.State == v1alpha1.HookRunFailed || run.State == v1alpha1.HookRunInterrupted
+	switch run.State {
+	case v1alpha1.HookRunFailed, v1alpha1.HookRunInterrupted, v1alpha1.HookRunUnknown:
+		return true
+	}
+	return false
 }
 
 // judge says how the run of a hook went.

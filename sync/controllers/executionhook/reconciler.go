@@ -123,8 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // run starts the job of the hook or, if it has ended, reports how it went.
 func (r *Reconciler) run(ctx context.Context, key request, obj *v1alpha1.ExecutionHook) (kernel.Outcome, error) {
-	action := &v1alpha1.HookAction{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: obj.Spec.ActionName}, action)
+	action, err := r.actionOf(ctx, obj)
 	switch {
 	case apierrors.IsNotFound(err) && len(obj.Status.Runs) == 0:
 		return kernel.Outcome{}, kernel.Stalled(v1alpha1.HookActionNotFoundReason,
@@ -142,4 +141,14 @@ func (r *Reconciler) run(ctx context.Context, key request, obj *v1alpha1.Executi
 	}
 	obj.Status.Runs, obj.Status.Tags = ended.runs, ended.tags
 	return judge(obj, action)
+}
+
+// actionOf returns what a hook runs.
+func (r *Reconciler) actionOf(ctx context.Context, obj *v1alpha1.ExecutionHook) (*v1alpha1.HookAction, error) {
+	action := &v1alpha1.HookAction{}
+	if obj.Spec.Action == nil {
+		return action, r.Client.Get(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: obj.Spec.ActionName}, action)
+	}
+	action.Namespace, action.Name, action.Spec = obj.Namespace, obj.Spec.ActionName, *obj.Spec.Action
+	return action, nil
 }

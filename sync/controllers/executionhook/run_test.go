@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,7 @@ const (
 	succeeded   = v1alpha1.HookRunSucceeded
 	failed      = v1alpha1.HookRunFailed
 	interrupted = v1alpha1.HookRunInterrupted
+	unknown     = v1alpha1.HookRunUnknown
 )
 
 // S60, S63, S87, C20: in the containers of the Pods that are named, one after the other, and that
@@ -76,7 +78,7 @@ func TestExecutionHook_fails(t *testing.T) {
 		},
 		"connection": {
 			answer: func(context.Context, call) (hook.Result, error) { return hook.Result{}, errors.New("connection reset") },
-			want:   []v1alpha1.HookRunState{failed, pending}, message: "connection reset",
+			want:   []v1alpha1.HookRunState{unknown, pending}, message: "connection reset",
 		},
 		"tags": {
 			answer: func(context.Context, call) (hook.Result, error) {
@@ -190,4 +192,31 @@ func TestExecutionHook_isImmutable(t *testing.T) {
 	h := w.run(v1alpha1.HookPod{Name: "db-0"})
 	change := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"actionName": "unlock"}}`))
 	assert.ErrorContains(t, w.Client.Patch(t.Context(), h, change), "spec is immutable: an ExecutionHook is one run; create another one")
+}
+
+// S60, S94: what is run can be said when the run is created, and is not what the HookAction says by then.
+func TestExecutionHook_hasAnActionOfItsOwn(t *testing.T) {
+	for name, exists := range map[string]bool{"the HookAction says something else": true, "there is none": false} {
+		t.Run(name, func(t *testing.T) {
+			var commands [][]string
+			w := newWorld(t, func(_ context.Context, c call) (hook.Result, error) {
+				commands = append(commands, c.command)
+				return hook.Result{}, nil
+			})
+			if exists {
+				w.action("")
+			}
+			w.pod("db-0")
+			h := &v1alpha1.ExecutionHook{
+				ObjectMeta: metav1.ObjectMeta{Name: "lock-1"},
+				Spec: v1alpha1.ExecutionHookSpec{
+					ActionName: "lock", Pods: []v1alpha1.HookPod{{Name: "db-0"}},
+					Action: &v1alpha1.HookActionSpec{Action: v1alpha1.HookHandler{Exec: v1alpha1.ExecAction{Command: []string{"db", "as-planned"}}}},
+				},
+			}
+			w.Create(h)
+			hub.AwaitReady(w.World, h)
+			assert.Equal(t, [][]string{{"db", "as-planned"}}, commands)
+		})
+	}
 }

@@ -62,18 +62,19 @@ func (w *work) run(ctx context.Context) result {
 // container runs the command in one container. It returns an error if it could not be recorded that
 // the command is about to run; then it did not.
 func (w *work) container(ctx context.Context, run *v1alpha1.HookRun) error {
-	container, uid, err := w.find(ctx, run)
-	if err != nil {
-		run.State, run.Message = v1alpha1.HookRunFailed, err.Error()
+	if missing, err := w.find(ctx, run); missing != "" || err != nil {
+		run.State, run.Message, run.CompletionTime = v1alpha1.HookRunFailed, missing, ptr.To(metav1.NowMicro())
+		if err != nil {
+			run.State, run.Message = v1alpha1.HookRunUnknown, err.Error()
+		}
 		return nil
 	}
-	run.Container, run.PodUID = container, string(uid)
 	run.State, run.StartTime = v1alpha1.HookRunRunning, ptr.To(metav1.NowMicro())
 	if err := w.reconciler.kernel.Record(ctx, w.reconciler.Client, w.hook); err != nil {
 		run.State, run.StartTime = v1alpha1.HookRunPending, nil
 		return fmt.Errorf("record that HookAction %q is about to run: %w", w.action.Name, err)
 	}
-	target := hook.Target{Namespace: w.hook.Namespace, Pod: run.Pod, Container: container}
+	target := hook.Target{Namespace: w.hook.Namespace, Pod: run.Pod, Container: run.Container}
 	result, err := w.reconciler.Runner.Run(ctx, target, w.action.Spec.Action.Exec.Command, w.action.GetTimeout())
 	run.CompletionTime = ptr.To(metav1.NowMicro())
 	w.record(ctx, run, result, err)
@@ -89,7 +90,7 @@ func (w *work) record(ctx context.Context, run *v1alpha1.HookRun, r hook.Result,
 	case err != nil && ctx.Err() != nil:
 		run.State, run.Message = v1alpha1.HookRunInterrupted, "waybill-sync ended while the command ran; whether it succeeded is not known"
 	case err != nil:
-		run.Message = err.Error()
+		run.State, run.Message = v1alpha1.HookRunUnknown, err.Error()
 	case r.ExitCode != 0:
 		run.ExitCode, run.Message = &r.ExitCode, fmt.Sprintf("the command exited with code %d", r.ExitCode)
 	default:
@@ -110,25 +111,27 @@ func (w *work) record(ctx context.Context, run *v1alpha1.HookRun, r hook.Result,
 	}
 }
 
-// find returns the container that the command runs in, and the UID of its Pod.
-func (w *work) find(ctx context.Context, run *v1alpha1.HookRun) (string, types.UID, error) {
+// find writes into run which container the command runs in, and the UID of its Pod. It returns why there is none; an
+// error if that is not known.
+func (w *work) find(ctx context.Context, run *v1alpha1.HookRun) (missing string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	pod := &corev1.Pod{}
-	err := w.reconciler.Pods.Get(ctx, types.NamespacedName{Namespace: w.hook.Namespace, Name: run.Pod}, pod)
+	err = w.reconciler.Pods.Get(ctx, types.NamespacedName{Namespace: w.hook.Namespace, Name: run.Pod}, pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && run.PodUID != "" && string(pod.UID) != run.PodUID:
-		return "", "", fmt.Errorf("Pod %q does not exist any more", run.Pod) //nolint:staticcheck // a kind
+		return fmt.Sprintf("Pod %q does not exist any more", run.Pod), nil
 	case err != nil:
-		return "", "", fmt.Errorf("get Pod %q: %w", run.Pod, err)
+		return "", fmt.Errorf("get Pod %q: %w", run.Pod, err)
 	case pod.DeletionTimestamp != nil:
-		return "", "", fmt.Errorf("Pod %q is being deleted", run.Pod) //nolint:staticcheck // a kind
+		return fmt.Sprintf("Pod %q is being deleted", run.Pod), nil
 	}
 	if run.Container == "" {
-		return pod.Spec.Containers[0].Name, pod.UID, nil
+		run.Container = pod.Spec.Containers[0].Name
 	}
 	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == run.Container }) {
-		return "", "", fmt.Errorf("Pod %q has no container %q", run.Pod, run.Container) //nolint:staticcheck // a kind
+		return fmt.Sprintf("Pod %q has no container %q", run.Pod, run.Container), nil
 	}
-	return run.Container, pod.UID, nil
+	run.PodUID = string(pod.UID)
+	return "", nil
 }
