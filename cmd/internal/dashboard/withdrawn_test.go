@@ -49,7 +49,7 @@ func TestTold_theWayIsWithdrawn(t *testing.T) {
 	}}
 	require.Equal(t, "object", page.sight(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- page.lines(t.Context(), log) }()
+	go func() { ended <- page.lines(t.Context(), log, time.Time{}) }()
 	for _, line := range []string{"theirs to read", "this is read once the first was sent"} {
 		_, err := fmt.Fprintln(pod, line)
 		require.NoError(t, err)
