@@ -142,6 +142,16 @@ func TestCluster_bringsInAndLetsGo(t *testing.T) {
 	assert.NotEqual(t, first, kept(t, "berlin").Data["value"])
 	awaitRefused(t, first)
 
+	replaced := kept(t, "berlin").Data["value"]
+	got = added("--rotate", "--wait=false")
+	require.Zero(t, got.code, "%s%s", got.out, got.errOut)
+	assert.Contains(t, got.errOut, "are still valid: run the command again, with --wait and without --rotate")
+	got = added()
+	require.Zero(t, got.code, "%s%s", got.out, got.errOut)
+	assert.Contains(t, got.out, "deleted: its token counts no more\n", "what an earlier run has replaced")
+	awaitRefused(t, replaced)
+	assert.NotContains(t, kept(t, "berlin").Annotations, "apps.waybill.dev/replaced-token-secrets")
+
 	second := kept(t, "berlin")
 	got = cluster(t, "remove", "berlin", "--kubeconfig", user(t).KubeconfigFile(), "--yes")
 	require.Zero(t, got.code, "%s%s", got.out, got.errOut)

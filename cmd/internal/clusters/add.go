@@ -149,17 +149,17 @@ func (o *add) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	before := e.tokenSecret()
 	if err := o.make(ctx, in, e, wants); err != nil || o.dryRun {
 		return err
 	}
-	if !o.wait {
-		return nil
+	if o.wait {
+		err = o.follow(ctx, e)
 	}
-	if err := o.follow(ctx, e); err != nil {
+	if err != nil || !o.wait {
+		o.tellReplaced(in, e)
 		return err
 	}
-	return o.dropToken(ctx, in, e, before)
+	return o.dropReplaced(ctx, in, e)
 }
 
 // look reads what the hub has of that name, and has the hub check what is to be written before anything is
@@ -318,18 +318,29 @@ func seen(ctx context.Context, c client.Client, uid string) error {
 	return nil
 }
 
-// dropToken deletes the token that another one has replaced.
-func (o *add) dropToken(ctx context.Context, in *outside, e *entry, before string) error {
-	if before == "" || before == e.tokenSecret() {
+// dropReplaced deletes the tokens that others have replaced, of this run and of earlier ones that did not come so far.
+func (o *add) dropReplaced(ctx context.Context, in *outside, e *entry) error {
+	names := e.replaced()
+	if len(names) == 0 {
 		return nil
 	}
-	old := &corev1.Secret{}
-	old.Namespace, old.Name = o.env.SystemNamespace, before
-	if err := client.IgnoreNotFound(in.Delete(ctx, old)); err != nil {
-		return fmt.Errorf("delete the old token in %s: %w", in.name, in.cluster.Explain(err))
+	for _, name := range names {
+		old := &corev1.Secret{}
+		old.Namespace, old.Name = o.env.SystemNamespace, name
+		if err := client.IgnoreNotFound(in.Delete(ctx, old)); err != nil {
+			return fmt.Errorf("delete the old token in %s: %w", in.name, in.cluster.Explain(err))
+		}
+		tell(o.env.Out, in.name, old, "deleted: its token counts no more")
 	}
-	tell(o.env.Out, in.name, old, "deleted: its token counts no more")
-	return nil
+	return e.forgetReplaced(ctx)
+}
+
+// tellReplaced says which tokens are valid that the hub does not use any more.
+func (o *add) tellReplaced(in *outside, e *entry) {
+	if names := e.replaced(); len(names) > 0 {
+		o.env.Warnf("%s: the replaced tokens in Secrets %s of namespace %s are still valid: run the command again, with --wait and without --rotate, to delete them when the hub has connected",
+			in.name, strings.Join(names, ", "), o.env.SystemNamespace)
+	}
 }
 
 // home is the namespace of the KubernetesCluster: the system namespace unless -n is given.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,10 @@ import (
 // tokenAnnotation on a kubeconfig Secret of the hub names the Secret, in the system namespace of the user
 // cluster, that its token is from. A Secret without it was not made by this program.
 const tokenAnnotation = v1alpha1.Group + "/token-secret"
+
+// replacedAnnotation on such a Secret names, with commas, those whose tokens were replaced and have not been deleted yet:
+// until the hub has connected with the new one, the old one is needed.
+const replacedAnnotation = v1alpha1.Group + "/replaced-token-secrets"
 
 // kubeconfigKey is where the kubeconfig is in the Secret.
 const kubeconfigKey = "value"
@@ -170,6 +175,24 @@ func changed(dryRun bool) string {
 	return "changed"
 }
 
+// replaced returns the names of the Secrets whose tokens were replaced and have not been deleted yet.
+func (e *entry) replaced() []string {
+	if e.secret == nil || e.secret.Annotations[replacedAnnotation] == "" {
+		return nil
+	}
+	return strings.Split(e.secret.Annotations[replacedAnnotation], ",")
+}
+
+// forgetReplaced records that there is no token any more that was replaced.
+func (e *entry) forgetReplaced(ctx context.Context) error {
+	before := e.secret.DeepCopy()
+	delete(e.secret.Annotations, replacedAnnotation)
+	if err := e.client.Patch(ctx, e.secret, client.MergeFrom(before), client.FieldOwner(cli.FieldManager)); err != nil {
+		return fmt.Errorf("write Secret %s in the hub: %w", client.ObjectKeyFromObject(before), e.hub.Explain(err))
+	}
+	return nil
+}
+
 // writeSecret keeps a kubeconfig and the name of the Secret that its token is from, and returns what became
 // of it.
 func (e *entry) writeSecret(ctx context.Context, key client.ObjectKey, kubeconfig []byte, token string) (string, error) {
@@ -183,6 +206,9 @@ func (e *entry) writeSecret(ctx context.Context, key client.ObjectKey, kubeconfi
 	}
 	if secret.Annotations == nil {
 		secret.Annotations = map[string]string{}
+	}
+	if before := secret.Annotations[tokenAnnotation]; before != "" && before != token {
+		secret.Annotations[replacedAnnotation] = strings.Join(append(e.replaced(), before), ",")
 	}
 	secret.Annotations[tokenAnnotation] = token
 	secret.Data = map[string][]byte{kubeconfigKey: kubeconfig}
