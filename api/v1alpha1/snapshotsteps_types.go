@@ -92,6 +92,7 @@ type PlannedAction struct {
 
 	// Timeout of the command in each container.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be between 1s and 1h, in hours, minutes and seconds: 1h, 2m30s, 90s"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// OnError says what follows when the command fails.

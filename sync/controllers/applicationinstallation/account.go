@@ -24,7 +24,7 @@ var serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 // status, the inventory, the Application that describes the installation, the watches that show drift,
 // and what valuesFrom names, which the installation's writer must be allowed to read.
 func (d *driver) actingAs(ctx context.Context, p plan, refused func(error) acted, work func(plan) acted) acted {
-	p.target, p.allRights = d.cluster, d.allRights()
+	p.target, p.allRights = d.cluster, d.allRights
 	if p.resolved.ServiceAccountName != "" {
 		if err := d.findAccount(ctx, p); err != nil {
 			return refused(err)
@@ -97,7 +97,7 @@ func lacking(p plan, message string, err error) error {
 	}
 	if p.resolved.ServiceAccountName == "" {
 		return reconcile.Failed(v1alpha1.ForbiddenReason, "%w; the installation acts as Waybill itself, which has no right to this: "+
-			"set spec.serviceAccountName to a ServiceAccount that has, grant it to that user, or give that all rights, %s", err, p.allRights)
+			"set spec.serviceAccountName to a ServiceAccount that has, grant it to that user, or give that all rights, %s", err, p.allRights())
 	}
 	if !strings.Contains(message, fmt.Sprintf("%q", accountUser(p))) {
 		return nil

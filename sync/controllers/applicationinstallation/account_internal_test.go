@@ -35,7 +35,7 @@ func TestExplained_saysHowToGetARight(t *testing.T) {
 		"admission": {"no right helps", "", `admission webhook "a.example.com" denied the request: no`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan{inst: &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}}, allRights: "somehow"}
+			p := plan{inst: &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}}, allRights: func() string { return "somehow" }}
 			p.resolved.ServiceAccountName = tc.account
 			err := explained(p, reconcile.Failed(v1alpha1.InstallFailedReason, "%w", errors.New(tc.message)))
 			assert.EqualError(t, err, tc.message+tc.want, tc.reason)

@@ -51,7 +51,7 @@ type plan struct {
 	// target is the cluster under the identity that the installation acts as; set by actingAs.
 	target *cluster.Cluster
 	// allRights says how Waybill itself gets all rights in the cluster; set by actingAs.
-	allRights string
+	allRights func() string
 	// installed is set by of.
 	installed installed
 	// deployed is that of the session, and inventory what it listed when the job began.

@@ -45,7 +45,10 @@ func (s *scope) mayUndo(ctx context.Context) error {
 	if s.holds() {
 		return nil
 	}
-	return s.holdAgain(ctx)
+	if err := s.holdAgain(ctx); err != nil {
+		return err
+	}
+	return s.checkNoneLost(ctx) // of what was not held when it was checked before
 }
 
 // holds reports whether what a rollback holds stays held when it is completed.
@@ -96,6 +99,11 @@ func (s *scope) checkUndo(ctx context.Context) error {
 				"the rollback cannot be undone: PersistentVolumeClaim %q does not have the volume any more that the rollback restored: undo what replaced it first", v.Claim)
 		}
 	}
+	return s.checkNoneLost(ctx)
+}
+
+// checkNoneLost refuses to undo a rollback if scaling down what it holds would delete claims whose volumes it does not retain.
+func (s *scope) checkNoneLost(ctx context.Context) error {
 	err := s.checkHeld(ctx)
 	if kernel.IsStalled(err) {
 		return kernel.Stalled(v1alpha1.UndoRefusedReason, "the rollback cannot be undone: %s", err.Error())

@@ -12,10 +12,10 @@ import (
 
 // LetGo gives a volume the reclaim policy that it is to have from now on. One that waits for a claim of the namespace of
 // by becomes one whose claim is gone, because that claim will not be created: else it would never be reclaimed. It is no
-// error if the volume is gone.
+// error if the volume is gone, or is one of another namespace, which is left alone.
 func (v *Volumes) LetGo(ctx context.Context, volume string, policy corev1.PersistentVolumeReclaimPolicy, by metav1.Object) error {
 	pv, err := v.volume(ctx, volume)
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrForeign) {
 		return nil
 	}
 	if err != nil {
