@@ -187,7 +187,7 @@ func TestAdopt_refuses(t *testing.T) {
 		"an unknown kind":              {[]string{"shop", "-l", "app=shop", "--kind", "Widget.example.com"}, `--kind: the cluster offers no kind "Widget.example.com"`},
 		"the wrong group":              {[]string{"shop", "-l", "app=shop", "--kind", "Deployment.batch"}, `the cluster offers no kind "Deployment.batch"`},
 		"a cluster-scoped kind":        {[]string{"shop", "-l", "app=shop", "--kind", "Namespace"}, "kind Namespace is cluster-scoped: an Application has components in its own namespace only"},
-		"an Application":               {[]string{"shop", "-l", "app=shop", "--kind", "application"}, "an Application is no component: it is named in spec.dependencies"},
+		"an Application":               {[]string{"shop", "-l", "app=shop", "--kind", "application"}, "an Application is not a component: it is named in spec.dependencies"},
 		"what is no object":            {[]string{"shop", "-l", "app=shop", "--kind", "SubjectAccessReview"}, "is cluster-scoped"},
 		"what cannot be listed":        {[]string{"shop", "-l", "app=shop", "--kind", "Binding"}, "cannot be listed and annotated"},
 		"another selector":             {[]string{"taken", "-l", "app=shop", "--yes"}, "is there with the selector app=taken, which is immutable"},
@@ -234,7 +234,7 @@ func TestAdopt_withRightsInOneNamespace(t *testing.T) {
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "kinds that you may not list are left out: ")
 	assert.Contains(t, got.errOut, `annotate Deployment.apps/front: deployments.apps "front" is forbidden`)
-	assert.Contains(t, got.errOut, "1 object could not be annotated: run the command again")
+	assert.Contains(t, got.errOut, "1 object could not be annotated: fix that and run the command again")
 	assert.Equal(t, "shop", annotationOf(t, c, namespace, "settings"), "one that fails holds up no other")
 
 	patch := []byte(`[{"op": "add", "path": "/rules/2/verbs/-", "value": "patch"}]`)
