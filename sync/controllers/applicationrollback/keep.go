@@ -2,6 +2,7 @@ package applicationrollback
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/rollback"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 
@@ -65,10 +67,16 @@ func (s *scope) goBack(ctx context.Context, check func(context.Context) error) e
 	if err := check(ctx); err != nil {
 		return err
 	}
+	return s.enterAlone(func() error { return s.enter(ctx, v1alpha1.RollbackReverting) })
+}
+
+// enterAlone enters a phase that no other rollback may be in. If that cannot be written, the status is what it was: else
+// the end of the pass would write it, when another may have begun.
+func (s *scope) enterAlone(enter func() error) error {
 	before := s.obj.Status.DeepCopy()
-	err := s.enter(ctx, v1alpha1.RollbackReverting)
+	err := enter()
 	if err != nil {
-		s.obj.Status = *before // else the end of the pass would write it, when another may have begun
+		s.obj.Status = *before
 	}
 	return err
 }
@@ -86,8 +94,12 @@ func (s *scope) letGo(ctx context.Context) error {
 func (s *scope) checkUndo(ctx context.Context) error {
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before != "" {
-			if _, err := s.volumes().Policy(ctx, v.Before); err != nil {
+			_, err := s.volumes().Policy(ctx, v.Before)
+			if errors.Is(err, rollback.ErrGone) || errors.Is(err, rollback.ErrForeign) {
 				return kernel.Stalled(v1alpha1.UndoRefusedReason, "the rollback cannot be undone: %w", err)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		now, err := s.volumes().Of(ctx, s.obj.Namespace, v.Claim)

@@ -47,8 +47,10 @@ func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 	if err := s.checkNotTaken(ctx, name); err != nil {
 		return v1alpha1.RollbackPending, err
 	}
-	s.obj.Status.SafetySnapshot = name
-	return v1alpha1.RollbackSaving, s.enter(ctx, v1alpha1.RollbackSaving)
+	return v1alpha1.RollbackSaving, s.enterAlone(func() error {
+		s.obj.Status.SafetySnapshot = name
+		return s.enter(ctx, v1alpha1.RollbackSaving)
+	})
 }
 
 // checkNotTaken fails if there is a snapshot with the name of that of the state before, which has not been taken yet: it

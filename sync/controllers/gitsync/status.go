@@ -142,11 +142,11 @@ func (s *scope) unfinished() string {
 		return "waiting for the git server" + s.neglected()
 	}
 	for _, t := range s.targets() {
-		if t.leaving && !t.paused() {
-			return fmt.Sprintf("%sdeleting what was delivered, %s left%s", t.prefix(), excerpt.Count(len(t.state.Result.Inventory), "object"), t.lingering())
-		}
 		if n := len(t.state.Result.Waiting); n > 0 {
 			return fmt.Sprintf("%swaiting for %s%s%s", t.prefix(), t.state.Result.Waiting[0], excerpt.AndMore(n-1), t.lingering())
+		}
+		if t.leaving && !t.paused() {
+			return fmt.Sprintf("%sdeleting what was delivered, %s left", t.prefix(), excerpt.Count(len(t.state.Result.Inventory), "object"))
 		}
 	}
 	return ""
