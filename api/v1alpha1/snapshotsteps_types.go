@@ -68,6 +68,7 @@ type SnapshotPlan struct {
 	// PostActions are the HookActions of the post-hooks as they were before the first pre-hook, until the
 	// application is released. What becomes of them meanwhile makes no difference.
 	// +optional
+	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	PostActions []PlannedAction `json:"postActions,omitempty"`
 
@@ -92,6 +93,8 @@ type PlannedAction struct {
 
 	// Timeout of the command in each container.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be between 1s and 1h, in hours, minutes and seconds: 1h, 2m30s, 90s"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
