@@ -37,7 +37,7 @@ func (s *stage) dashboard(ctx context.Context, kubeconfig string) (string, error
 		return at, nil
 	case <-process.Done():
 		log, _ := process.Log() // what it said, if that can be read
-		return "", fmt.Errorf("waybill dashboard has ended: %v\n%s", process.Err(), log)
+		return "", fmt.Errorf("waybill dashboard has ended: %w\n%s", process.Err(), log)
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
