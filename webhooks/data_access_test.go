@@ -243,7 +243,7 @@ func TestData_deletionsOfRollbacks(t *testing.T) {
 	admin, _ := c.admin(t)
 	ns := c.Namespace(t)
 	readySnapshot(t, admin, ns, "services")
-	nobody, ofClaims := c.with(t, ns), c.with(t, ns, on("", "persistentvolumeclaims", "create", "update", "delete"))
+	without, ofClaims := c.with(t, ns), c.with(t, ns, on("", "persistentvolumeclaims", "create", "update", "delete"))
 	for phase, confirms := range map[v1alpha1.RollbackPhase]bool{
 		v1alpha1.RollbackPending: false, v1alpha1.RollbackChecking: false, v1alpha1.RollbackCompleted: true,
 		v1alpha1.RollbackReverted: false, v1alpha1.RollbackFinal: false, v1alpha1.RollbackFailed: false,
@@ -254,7 +254,7 @@ func TestData_deletionsOfRollbacks(t *testing.T) {
 		was := rollback.DeepCopy()
 		rollback.Status.Phase = phase
 		require.NoError(t, admin.Status().Patch(t.Context(), rollback, client.MergeFrom(was)))
-		err := nobody.Delete(t.Context(), rollback, client.DryRunAll)
+		err := without.Delete(t.Context(), rollback, client.DryRunAll)
 		if !confirms {
 			require.NoError(t, err, phase)
 			continue

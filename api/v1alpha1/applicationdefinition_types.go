@@ -360,8 +360,8 @@ func (d *ApplicationDefinition) GetValuesSchema(version string) *ValuesSchema {
 func (d *ApplicationDefinition) GetSecrets() []string {
 	var names []string
 	for i := range d.Spec.Versions {
-		if template := d.Spec.Versions[i].Template; template != nil {
-			names = append(names, template.Source.GetSecrets()...)
+		if t := d.Spec.Versions[i].Template; t != nil {
+			names = append(names, t.Source.GetSecrets()...)
 		}
 	}
 	slices.Sort(names)
@@ -393,9 +393,8 @@ func (d *ApplicationDefinition) IsCopy() bool {
 	return ok
 }
 
-// InCatalog reports whether applications are installed from this definition where it is: it is none of
-// a copy's, or the copy in a seed, which has the template of each version. A copy in a user cluster has
-// none: it only says what is offered.
+// InCatalog reports whether applications are installed from this definition where it is: it is no copy, or one in a
+// seed, which has the template of each version. A copy in a user cluster has none: it only says what is offered.
 func (d *ApplicationDefinition) InCatalog() bool {
 	return !d.IsCopy() || !slices.ContainsFunc(d.Spec.Versions, func(v ApplicationVersion) bool { return v.Template == nil })
 }

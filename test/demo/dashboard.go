@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -37,7 +39,7 @@ func (s *stage) dashboard(ctx context.Context, kubeconfig string) (string, error
 		return at, nil
 	case <-process.Done():
 		log, _ := process.Log() // what it said, if that can be read
-		return "", fmt.Errorf("waybill dashboard has ended: %w\n%s", process.Err(), log)
+		return "", fmt.Errorf("waybill dashboard has ended: %w\n%s", cmp.Or(process.Err(), errors.New("exit status 0")), log)
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

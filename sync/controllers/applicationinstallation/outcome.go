@@ -48,8 +48,8 @@ type acted struct {
 	notReturned string
 	// applied is the outcome of an apply, of method kustomize; nil if there was none.
 	applied *apply.Result
-	// heldElsewhere are the objects of a release that are held one by one, in another namespace; nil if that was not
-	// looked at.
+	// heldElsewhere are the objects of a release that are held one by one, in another namespace; nil if they
+	// were not checked.
 	heldElsewhere *[]v1alpha1.Hold
 	// settle waits a moment for what was installed; nil for nothing.
 	settle func(context.Context)

@@ -62,30 +62,43 @@ func (s *scope) taking(ctx context.Context) (string, error) {
 // plan writes into the status what the rollback changes, and what it takes to go back: all of it or, after an error,
 // nothing.
 func (s *scope) plan(ctx context.Context) error {
-	app, err := s.stateful(ctx)
-	if err != nil {
-		return fmt.Errorf("get StatefulApplication %q: %w", s.obj.Spec.ApplicationName, err)
-	}
-	now, err := s.Contents.Find(ctx, s.obj.Namespace, applicationOf(app))
-	if err != nil {
-		return fmt.Errorf("find what belongs to Application %q: %w", applicationOf(app), err)
-	}
-	then, err := s.source(ctx)
+	c, err := s.change(ctx)
 	if err != nil {
 		return err
 	}
-	scaled, err := s.running(ctx, now, then)
-	if err != nil {
-		return err
-	}
-	volumes, err := s.planVolumes(ctx, then)
+	volumes, err := s.planVolumes(ctx, c.then)
 	if err != nil {
 		return err
 	}
 	status := &s.obj.Status
-	status.SourceBefore, status.Scaled, status.Volumes = app.Status.Source, scaled, volumes
-	status.Held, status.Left = held(now, then)
+	status.SourceBefore, status.Scaled, status.Volumes = c.app.Status.Source, c.scaled, volumes
+	status.Held, status.Left = held(c.now, c.then)
 	return nil
+}
+
+// change is what a rollback is about to change.
+type change struct {
+	app *v1alpha1.StatefulApplication
+	// now is what belongs to the application, and then what did when the snapshot was taken.
+	now  *contents.Contents
+	then *definitions
+	// scaled are the workloads that are scaled to zero for it.
+	scaled []v1alpha1.ScaledWorkload
+}
+
+// change reads what the rollback is about to change.
+func (s *scope) change(ctx context.Context) (c change, err error) {
+	if c.app, err = s.stateful(ctx); err != nil {
+		return c, fmt.Errorf("get StatefulApplication %q: %w", s.obj.Spec.ApplicationName, err)
+	}
+	if c.now, err = s.Contents.Find(ctx, s.obj.Namespace, applicationOf(c.app)); err != nil {
+		return c, fmt.Errorf("find what belongs to Application %q: %w", applicationOf(c.app), err)
+	}
+	if c.then, err = s.source(ctx); err != nil {
+		return c, err
+	}
+	c.scaled, err = s.running(ctx, c.now, c.then)
+	return c, err
 }
 
 // planVolumes returns the volumes that the claims of a snapshot have now.

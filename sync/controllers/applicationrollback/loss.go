@@ -15,24 +15,12 @@ import (
 
 // checkScaling checks that nothing is lost when the application is scaled to zero.
 func (s *scope) checkScaling(ctx context.Context) error {
-	app, err := s.stateful(ctx)
+	c, err := s.change(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := s.Contents.Find(ctx, s.obj.Namespace, applicationOf(app))
-	if err != nil {
-		return fmt.Errorf("find what belongs to Application %q: %w", applicationOf(app), err)
-	}
-	then, err := s.source(ctx)
-	if err != nil {
-		return err
-	}
-	scaled, err := s.running(ctx, now, then)
-	if err != nil {
-		return err
-	}
-	for _, w := range scaled {
-		err := s.checkLoss(ctx, w.ObjectReference, func(claim string) bool { _, ok := then.content.Spec.VolumeSnapshotRefs[claim]; return ok })
+	for _, w := range c.scaled {
+		err := s.checkLoss(ctx, w.ObjectReference, func(claim string) bool { _, ok := c.then.content.Spec.VolumeSnapshotRefs[claim]; return ok })
 		if err != nil {
 			return err
 		}

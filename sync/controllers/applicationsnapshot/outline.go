@@ -31,7 +31,7 @@ func outlineOf(found *contents.Contents) *contents.Contents {
 	return kept
 }
 
-// podOutline returns what hooks are told from of a Pod.
+// podOutline returns the part of a Pod that hooks are selected by.
 func podOutline(pod *corev1.Pod) corev1.Pod {
 	kept := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

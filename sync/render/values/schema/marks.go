@@ -16,7 +16,7 @@ type Looks struct{ left int }
 // NewLooks returns what is enough for the values on a page.
 func NewLooks() *Looks { return &Looks{left: maxMarkLooks} }
 
-// Spent reports whether they did not suffice: what was not looked at counts as secret.
+// Spent reports whether they did not suffice: what was not checked counts as secret.
 func (l *Looks) Spent() bool { return l.left < 0 }
 
 // spend reports whether so many looks are left, and takes them.

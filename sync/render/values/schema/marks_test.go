@@ -56,7 +56,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// The work for a page is bounded, whatever the schema is and however many values there are: what was not looked at is secret.
+// The work for a page is bounded, whatever the schema is and however many values there are: what was not checked is secret.
 func TestMarks_areBounded(t *testing.T) {
 	one := `{"allOf": [` + strings.TrimSuffix(strings.Repeat(`{"$ref": "#/$defs/a"},`, 20), ",") + `]}`
 	s := compiledOf(t, Bundle{Schema: json.RawMessage(`{"$defs": {"a": {"properties": {"x": ` + one + `, "y": ` + one + `}, "additionalProperties": ` + one + `}}, "$ref": "#/$defs/a"}`)})
