@@ -108,7 +108,7 @@ func (a *applicationRollbacks) needsDecision(ctx context.Context, obj, old *v1al
 		return needsClaims(obj.Namespace), nil
 	}
 	var all *snapshotContents
-	safety := v1alpha1.SnapshotReference{Name: old.Status.SafetySnapshot}
+	safety := v1alpha1.SnapshotReference{Name: old.Status.SafetySnapshot, UID: old.Status.SafetySnapshotUID}
 	for _, ref := range []*v1alpha1.SnapshotReference{&safety, obj.Spec.Source.SnapshotRef} {
 		if ref == nil || ref.Name == "" {
 			continue
@@ -117,8 +117,8 @@ func (a *applicationRollbacks) needsDecision(ctx context.Context, obj, old *v1al
 		if err != nil {
 			return nil, err
 		}
-		if snapshot == nil {
-			continue
+		if snapshot == nil || !ref.Matches(snapshot.UID) {
+			continue // another one of its name is not put back
 		}
 		more, err := a.data.contents(ctx, snapshot)
 		if err != nil {

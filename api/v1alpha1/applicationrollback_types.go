@@ -167,6 +167,10 @@ type ApplicationRollbackStatus struct {
 	// +optional
 	SafetySnapshot string `json:"safetySnapshot,omitempty"`
 
+	// SafetySnapshotUID is the UID of that ApplicationSnapshot: another one of its name is not gone back to.
+	// +optional
+	SafetySnapshotUID string `json:"safetySnapshotUID,omitempty"`
+
 	// Held lists the objects that are held: they are left as they are by those who deliver them. It is
 	// recorded before an object is marked.
 	// +optional

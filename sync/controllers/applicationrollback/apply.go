@@ -35,7 +35,7 @@ func applyObjects(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error)
 			}
 		}
 	}
-	waits, err := s.apply(ctx, d, map[string]string{v1alpha1.HeldByAnnotation: s.heldBy()})
+	waits, err := s.apply(ctx, d.objects, map[string]string{v1alpha1.HeldByAnnotation: s.heldBy()})
 	if waits || err != nil {
 		return v1alpha1.RollbackApplying, err
 	}
@@ -44,10 +44,10 @@ func applyObjects(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error)
 
 // apply makes objects as they are defined, with annotations besides, and reports whether it waits for some
 // to be deleted. If some can never be written, the error is about them; else about all that failed.
-func (s *scope) apply(ctx context.Context, d *definitions, marks map[string]string) (waits bool, err error) {
+func (s *scope) apply(ctx context.Context, objects []*unstructured.Unstructured, marks map[string]string) (waits bool, err error) {
 	made := map[string]string{v1alpha1.RestoredByAnnotation: s.mark()}
 	var failed []error
-	for _, o := range d.objects {
+	for _, o := range objects {
 		again, err := s.objects().Apply(ctx, o, marks, made)
 		if again && err == nil {
 			again, err = s.objects().Apply(ctx, o, marks, made) // mostly it is gone at once

@@ -1,6 +1,7 @@
 package applicationrollback
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -170,13 +171,10 @@ func (s *scope) holdAgain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		app, err := s.stateful(ctx)
-		if err != nil {
-			return fmt.Errorf("get StatefulApplication %q: %w", s.obj.Spec.ApplicationName, err)
-		}
-		now, err := s.Contents.Find(ctx, s.obj.Namespace, applicationOf(app))
+		name := cmp.Or(s.obj.Status.ApplicationName, s.obj.Spec.ApplicationName) // its StatefulApplication may be gone
+		now, err := s.Contents.Find(ctx, s.obj.Namespace, name)
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("find what belongs to Application %q: %w", applicationOf(app), err)
+			return fmt.Errorf("find what belongs to Application %q: %w", name, err)
 		}
 		if err != nil {
 			now = &contents.Contents{} // it is created again

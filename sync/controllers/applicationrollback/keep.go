@@ -90,7 +90,7 @@ func (s *scope) letGo(ctx context.Context) error {
 }
 
 // checkUndo checks that the volumes of before are there, that those of after were not replaced, and that no others are
-// lost.
+// lost. A claim that is gone, or has lost its volume, has nothing to lose.
 func (s *scope) checkUndo(ctx context.Context) error {
 	for _, v := range s.obj.Status.Volumes {
 		if v.Before != "" {
@@ -106,7 +106,7 @@ func (s *scope) checkUndo(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if now != v.After {
+		if now != "" && now != v.After {
 			return kernel.Stalled(v1alpha1.UndoRefusedReason,
 				"the rollback cannot be undone: PersistentVolumeClaim %q does not have the volume any more that the rollback restored: undo what replaced it first", v.Claim)
 		}
@@ -201,7 +201,7 @@ func (s *scope) leave(ctx context.Context) error {
 	if s.obj.Status.SafetySnapshot != "" && !broken {
 		snapshot := &v1alpha1.ApplicationSnapshot{}
 		err := s.Live.Get(ctx, s.key(s.obj.Status.SafetySnapshot), snapshot)
-		if err == nil && snapshot.DeletionTimestamp == nil {
+		if err == nil && snapshot.DeletionTimestamp == nil && s.isSafety(snapshot) {
 			err = s.Live.Delete(ctx, snapshot, client.Preconditions{UID: &snapshot.UID})
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -224,7 +224,7 @@ func (s *scope) abandon(ctx context.Context) error {
 			if volume == "" {
 				continue
 			}
-			if err := s.volumes().LetGo(ctx, volume, corev1.PersistentVolumeReclaimPolicy(policy), s.obj); err != nil {
+			if err := s.volumes().LetGo(ctx, volume, corev1.PersistentVolumeReclaimPolicy(policy)); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ func revert(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			return v1alpha1.RollbackReverting, err
 		}
 		// Marks that are there stay, and those that were removed are not set again.
-		if waits, err := s.apply(ctx, before, nil); waits || err != nil {
+		if waits, err := s.apply(ctx, s.changed(before), nil); waits || err != nil {
 			return v1alpha1.RollbackReverting, err
 		}
 	}
@@ -102,6 +102,14 @@ func (s *scope) revertVolume(ctx context.Context, v *v1alpha1.RollbackVolume, be
 	}
 	v.Swapped = false
 	return s.volumes().Discard(ctx, s.marked(v, snapshot), v.After)
+}
+
+// changed returns those of the objects of before that the rollback may have changed. Others stay as they are: what has
+// become of them since is not its doing, and whether its author may write them was not asked.
+func (s *scope) changed(before *definitions) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(before.objects), func(o *unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(s.obj.Status.Held, func(h v1alpha1.HeldObject) bool { return h.ObjectReference == refOf(o) })
+	})
 }
 
 // removeMade deletes the objects that the rollback has created, and that were not there before.

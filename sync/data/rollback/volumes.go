@@ -320,7 +320,7 @@ func (v *Volumes) Discard(ctx context.Context, beside *corev1.PersistentVolumeCl
 		}
 	}
 	if volume != "" {
-		if err := v.SetPolicy(ctx, volume, corev1.PersistentVolumeReclaimDelete); err != nil && !errors.Is(err, ErrForeign) {
+		if err := v.LetGo(ctx, volume, corev1.PersistentVolumeReclaimDelete); err != nil {
 			return "", err
 		}
 	}
