@@ -53,8 +53,8 @@ const (
 	// RollbackRefusedReason: the rollback cannot succeed, and nothing was changed.
 	RollbackRefusedReason = "RollbackRefused"
 
-	// RollbackWaitsReason: something else has to end first: another rollback of the application, a
-	// snapshot that is being taken, or a claim that is being resized.
+	// RollbackWaitsReason: something else has to end first: another rollback of the application, its
+	// restore, a snapshot that is being taken, or a claim that is being resized.
 	RollbackWaitsReason = "RollbackWaits"
 
 	// SafetySnapshotFailedReason: no snapshot of the state before could be taken, and nothing was changed.

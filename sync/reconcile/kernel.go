@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -91,6 +92,21 @@ func (k *Kernel) Begin(c client.Client, recorder events.EventRecorder, obj Objec
 		obj.SetResourceVersion(m.version)
 	}
 	return &Pass{kernel: k, client: c, recorder: recorder, obj: obj, before: obj.DeepCopyObject().(Object)}
+}
+
+// Refresh reads obj, which was read from a cache, from the API server, unless this process has written its status: the
+// cache may be older than what the process before this one has recorded, and done since.
+func (k *Kernel) Refresh(ctx context.Context, live client.Reader, obj Object) error {
+	if k.known.Get(obj.GetUID()).status != nil {
+		return nil
+	}
+	is := reflect.ValueOf(obj).Elem()
+	found := reflect.New(is.Type()) // not into obj: fields that are gone would stay
+	if err := live.Get(ctx, client.ObjectKeyFromObject(obj), found.Interface().(Object)); err != nil {
+		return err
+	}
+	is.Set(found.Elem())
+	return nil
 }
 
 // Forget drops what is remembered of an object that is gone.

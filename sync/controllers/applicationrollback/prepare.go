@@ -33,7 +33,7 @@ func waitFor(format string, args ...any) error {
 
 // prepare checks that the rollback can succeed, and that it is its turn.
 func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
-	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkSnapshot, s.checkVolumes, s.checkScaling} {
+	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkRestores, s.checkSnapshot, s.checkVolumes, s.checkScaling} {
 		if err := check(ctx); err != nil {
 			return v1alpha1.RollbackPending, err
 		}
@@ -104,6 +104,28 @@ func (s *scope) checkApplication(ctx context.Context) error {
 		return refused("Application %q does not exist: create a StatefulApplication with a source to restore it", name)
 	}
 	return err
+}
+
+// checkRestores makes the rollback wait until the application is restored: what creates its claims would create those again
+// that the rollback replaces.
+func (s *scope) checkRestores(ctx context.Context) error {
+	all := &v1alpha1.StatefulApplicationList{}
+	if err := s.Live.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return fmt.Errorf("list StatefulApplications: %w", err)
+	}
+	for i := range all.Items {
+		app := &all.Items[i]
+		if app.GetApplicationName() == s.obj.Status.ApplicationName && isRestoring(app) {
+			return waitFor("waiting for StatefulApplication %q to restore the application", app.Name)
+		}
+	}
+	return nil
+}
+
+// isRestoring reports whether a StatefulApplication creates objects, and creates those again that are deleted.
+func isRestoring(app *v1alpha1.StatefulApplication) bool {
+	restore := app.Status.Restore
+	return restore != nil && (restore.Phase == v1alpha1.RestoreClaims || restore.Phase == v1alpha1.RestoreObjects)
 }
 
 // stateful returns the StatefulApplication that is rolled back.

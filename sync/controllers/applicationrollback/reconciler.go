@@ -65,6 +65,8 @@ type Reconciler struct {
 
 	kernel   *kernel.Kernel
 	watching *watching
+	// started is when this process began to reconcile.
+	started time.Time
 	// starting is held from looking for other rollbacks of an application until the status says that
 	// this one runs.
 	starting sync.Mutex
@@ -100,6 +102,10 @@ func (r *Reconciler) limit(phase v1alpha1.RollbackPhase) time.Duration {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := &v1alpha1.ApplicationRollback{}
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
+		r.watching.leave(req)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.kernel.Refresh(ctx, r.Live, obj); err != nil {
 		r.watching.leave(req)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

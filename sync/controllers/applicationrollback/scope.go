@@ -149,7 +149,11 @@ func (s *scope) remaining() (time.Duration, bool) {
 	if limit == 0 || s.obj.Status.PhaseTime == nil {
 		return 0, false
 	}
-	return time.Until(s.obj.Status.PhaseTime.Add(limit)), true
+	from := s.obj.Status.PhaseTime.Time
+	if s.obj.Status.Phase == v1alpha1.RollbackReverting && s.started.After(from) {
+		from = s.started // there is no other way than back, so time in which no process ran does not count
+	}
+	return time.Until(from.Add(limit)), true
 }
 
 // next is when to look again at the latest; zero if only events matter.

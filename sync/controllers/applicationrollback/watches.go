@@ -3,6 +3,7 @@ package applicationrollback
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ const parallel = 4
 
 // SetupWithManager adds the controller to a manager. Watches of namespaces end with ctx.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.kernel = kernel.NewKernel(minBackoff, maxBackoff)
+	r.kernel, r.started = kernel.NewKernel(minBackoff, maxBackoff), time.Now()
 	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("build client of metadata: %w", err)
@@ -43,6 +44,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&v1alpha1.ApplicationRollback{}, builder.WithPredicates(kernel.Changed())).
 		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
 		Watches(&v1alpha1.ApplicationSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.unfinished)).
+		Watches(&v1alpha1.StatefulApplication{}, handler.EnqueueRequestsFromMapFunc(r.unfinished)).
 		Watches(&v1alpha1.Application{}, handler.EnqueueRequestsFromMapFunc(r.unfinished)).
 		WatchesRawSource(waker.Source()).
 		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter(), MaxConcurrentReconciles: parallel}).

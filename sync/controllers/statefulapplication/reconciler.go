@@ -69,6 +69,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if !restored(obj) {
+		if err := r.kernel.Refresh(ctx, r.Reader, obj); err != nil { // one that is restored is not restored again
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, obj)
 	if !obj.DeletionTimestamp.IsZero() {
 		return r.remove(ctx, pass, obj)
