@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,7 +51,7 @@ func addLocal(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, o *
 // dataControllers returns the controllers of the role data.
 func dataControllers(mgr ctrl.Manager, o *options) []controller {
 	// The client of the manager caches no Secrets.
-	store := &metadata.Store{Client: mgr.GetClient(), SystemNamespace: o.systemNamespace, Directory: o.metadataDir}
+	store := &metadata.Store{Client: mgr.GetClient(), SystemNamespace: o.systemNamespace, Directory: o.metadataDir, Room: metadata.NewRoom(definitionsMemory())}
 	finder := &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}
 	return []controller{
 		{executionHook, func(ctx context.Context, mgr ctrl.Manager) error {
@@ -73,6 +74,9 @@ func dataControllers(mgr ctrl.Manager, o *options) []controller {
 		}).SetupWithManager},
 	}
 }
+
+// definitionsMemory is how much of the memory that the process may use the definitions of large snapshots may take at a time.
+func definitionsMemory() int64 { return min(debug.SetMemoryLimit(-1)/4, 512<<20) }
 
 // addControllers adds the selected controllers to the manager. Every process connects to the
 // clusters, because all other controllers deliver to them. Only the one that runs the controller of

@@ -75,7 +75,9 @@ func (s *scope) definitions(ctx context.Context, content *v1alpha1.ApplicationSn
 	if content.Spec.MetadataHandle == nil {
 		return nil, kernel.Stalled(v1alpha1.RollbackErrorReason, "ApplicationSnapshotContent %q has no definitions", content.Name)
 	}
-	all, err := s.Definitions.Load(ctx, *content.Spec.MetadataHandle)
+	s.giveBack() // each step needs those of one snapshot
+	all, done, err := s.Definitions.Borrow(ctx, s.obj.Namespace, *content.Spec.MetadataHandle)
+	s.done = done
 	if errors.Is(err, metadata.ErrDamaged) || errors.Is(err, metadata.ErrHandle) || errors.Is(err, metadata.ErrNoDirectory) {
 		return nil, kernel.Stalled(v1alpha1.RollbackErrorReason, "ApplicationSnapshotContent %q: %w", content.Name, err)
 	}
@@ -101,6 +103,14 @@ func (s *scope) definitions(ctx context.Context, content *v1alpha1.ApplicationSn
 	d.workloads = scale.Workloads(&found)
 	slices.SortStableFunc(d.objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
 	return d, nil
+}
+
+// giveBack ends the use of the definitions that were read last.
+func (s *scope) giveBack() {
+	if s.done != nil {
+		s.done()
+		s.done = nil
+	}
 }
 
 // add sorts in one definition.

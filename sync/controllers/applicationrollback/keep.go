@@ -59,6 +59,7 @@ func (s *scope) holds() bool { return ptr.Deref(s.obj.Spec.Hold, true) }
 // goBack has a rollback that has ended go back when no other changes the application, if a check allows that then: the
 // volumes of before of that one are those that this one restored. Until then, neither begins.
 func (s *scope) goBack(ctx context.Context, check func(context.Context) error) error {
+	s.giveBack() // others wait for that, and may hold the lock
 	s.starting.Lock()
 	defer s.starting.Unlock()
 	if err := s.checkTurn(ctx); err != nil {

@@ -38,6 +38,7 @@ func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 			return v1alpha1.RollbackPending, err
 		}
 	}
+	s.giveBack()      // others wait for that, and may hold the lock
 	s.starting.Lock() // from here on, no other rollback begins
 	defer s.starting.Unlock()
 	if err := s.checkTurn(ctx); err != nil {

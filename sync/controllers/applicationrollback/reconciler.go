@@ -119,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, obj)
 	s := &scope{Reconciler: r, obj: obj, pass: pass}
+	defer s.giveBack()
 	outcome, err := r.advance(ctx, s)
 	if err == nil && s.gone {
 		r.watching.leave(req)

@@ -34,6 +34,8 @@ type scope struct {
 	watches bool
 	// unhandled is set if what a user requests by annotation waits for its turn.
 	unhandled bool
+	// done gives back the memory that definitions take; nil if none are in use.
+	done func()
 	// gone is set once nothing is left to be done before the rollback may be deleted.
 	gone bool
 }

@@ -40,9 +40,9 @@ import (
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=get;create;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Definitions reads what snapshots hold; *metadata.Store does.
+// Definitions reads what snapshots hold, which a pass needs until it ends; *metadata.Store does.
 type Definitions interface {
-	Load(ctx context.Context, handle v1alpha1.MetadataHandle) ([]*unstructured.Unstructured, error)
+	Borrow(ctx context.Context, namespace string, handle v1alpha1.MetadataHandle) (objects []*unstructured.Unstructured, done func(), err error)
 }
 
 // Reconciler reconciles the StatefulApplications of the cluster that it runs in. All fields are
@@ -155,6 +155,7 @@ func (w *work) run(ctx context.Context) (kernel.Outcome, error) {
 		v1alpha1.RestoreClaims:  w.createClaims,
 		v1alpha1.RestoreObjects: w.createObjects,
 	}
+	defer w.giveBack()
 	if err := w.load(ctx); err != nil {
 		return kernel.Outcome{}, err
 	}
@@ -172,5 +173,12 @@ func (w *work) run(ctx context.Context) (kernel.Outcome, error) {
 		if err := w.pass.Write(ctx); err != nil {
 			return kernel.Outcome{}, fmt.Errorf("record phase %s: %w", next, err)
 		}
+	}
+}
+
+// giveBack ends the use of what was loaded.
+func (w *work) giveBack() {
+	if w.done != nil {
+		w.done()
 	}
 }

@@ -24,6 +24,8 @@ type source struct {
 	// volumes are those of the claims, by their names in the snapshot. A claim that was not snapshotted
 	// has none. It is nil once all claims are created.
 	volumes map[string]*volume
+	// done gives back the memory that the plan takes; nil before there is one.
+	done func()
 }
 
 // snapshotOf returns the name of the snapshot that an application is restored from.
@@ -53,7 +55,8 @@ func (w *work) load(ctx context.Context) error {
 	if w.content.Spec.MetadataHandle == nil {
 		return w.giveUp(kernel.Stalled(v1alpha1.SnapshotDamagedReason, "ApplicationSnapshotContent %q has no spec.metadataHandle", w.content.Name))
 	}
-	definitions, err := w.Definitions.Load(ctx, *w.content.Spec.MetadataHandle)
+	definitions, done, err := w.Definitions.Borrow(ctx, w.obj.Namespace, *w.content.Spec.MetadataHandle)
+	w.done = done
 	switch {
 	case errors.Is(err, metadata.ErrDamaged), errors.Is(err, metadata.ErrHandle), errors.Is(err, metadata.ErrNoDirectory):
 		return w.giveUp(kernel.Stalled(v1alpha1.SnapshotDamagedReason, "ApplicationSnapshotContent %q cannot be restored: %w", w.content.Name, err))

@@ -37,6 +37,8 @@ type Store struct {
 	SystemNamespace string
 	// Directory is the folder of type OnDisk; empty if there is none.
 	Directory string
+	// Room bounds what is borrowed at a time; nil if nothing does.
+	Room *Room
 }
 
 // Save stores definitions under the UID of a snapshot. What was stored under it before, in whole or in
@@ -74,19 +76,7 @@ func Unsaved(uid types.UID, kind v1alpha1.MetadataHandleType) v1alpha1.MetadataH
 // Load returns the definitions, if they still have the digest of the handle. The error is ErrDamaged,
 // ErrHandle or ErrNoDirectory, unless trying again may help.
 func (s *Store) Load(ctx context.Context, handle v1alpha1.MetadataHandle) ([]*unstructured.Unstructured, error) {
-	if err := s.check(handle); err != nil {
-		return nil, err
-	}
-	var packed []byte
-	var where string
-	var err error
-	if handle.Type == v1alpha1.MetadataOnDisk {
-		where = fmt.Sprintf("file %q of the directory for definitions", handle.OnDisk.Directory+"/"+fileName)
-		packed, err = s.readFile(handle.OnDisk.Directory)
-	} else {
-		where = fmt.Sprintf("Secrets %s-N of namespace %q", handle.Object.Name, s.SystemNamespace)
-		packed, err = s.readSecrets(ctx, *handle.Object)
-	}
+	packed, where, err := s.read(ctx, handle)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +85,21 @@ func (s *Store) Load(ctx context.Context, handle v1alpha1.MetadataHandle) ([]*un
 		return nil, damaged("%s: %w", where, err)
 	}
 	return objects, nil
+}
+
+// read returns the compressed bytes of a handle, and says where they are.
+func (s *Store) read(ctx context.Context, handle v1alpha1.MetadataHandle) (packed []byte, where string, err error) {
+	if err := s.check(handle); err != nil {
+		return nil, "", err
+	}
+	if handle.Type == v1alpha1.MetadataOnDisk {
+		where = fmt.Sprintf("file %q of the directory for definitions", handle.OnDisk.Directory+"/"+fileName)
+		packed, err = s.readFile(handle.OnDisk.Directory)
+	} else {
+		where = fmt.Sprintf("Secrets %s-N of namespace %q", handle.Object.Name, s.SystemNamespace)
+		packed, err = s.readSecrets(ctx, *handle.Object)
+	}
+	return packed, where, err
 }
 
 // Delete deletes what is stored; it is no error if it is gone.
