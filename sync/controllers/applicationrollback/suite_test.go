@@ -113,7 +113,7 @@ func (w *world) start(l limits, wrap func(client.Client) client.Client) *hub.Pro
 			Client: wrap(mgr.GetClient()), Recorder: mgr.GetEventRecorder("applicationrollback"),
 			Live:        wrap(live),
 			Contents:    &contents.Finder{Reader: live, Mapper: mgr.GetRESTMapper()},
-			Definitions: &metadata.Store{Client: live, SystemNamespace: hub.SystemNamespace},
+			Definitions: &metadata.Store{Client: live, SystemNamespace: hub.SystemNamespace, Room: metadata.NewRoom(1)},
 			Limits:      l,
 		}).SetupWithManager(ctx, mgr)
 	})

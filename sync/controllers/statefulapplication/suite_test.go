@@ -60,7 +60,7 @@ func (w *world) start() *hub.Process {
 	return hub.Start(w.T, w.cluster, func(ctx context.Context, mgr ctrl.Manager, _ hub.Shared) error {
 		return (&statefulapplication.Reconciler{
 			Client: mortalClient{mgr.GetClient()}, Recorder: mgr.GetEventRecorder("statefulapplication"), Reader: mgr.GetAPIReader(),
-			Definitions: &metadata.Store{Client: mgr.GetClient(), SystemNamespace: hub.SystemNamespace},
+			Definitions: &metadata.Store{Client: mgr.GetClient(), SystemNamespace: hub.SystemNamespace, Room: metadata.NewRoom(1)},
 		}).SetupWithManager(ctx, mgr)
 	})
 }
