@@ -41,11 +41,7 @@ func TestRollback_leavesFieldsToWhoDelivers(t *testing.T) {
 // C64: an undo period that is over leaves no volumes of before.
 func TestRollback_confirmsItself(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	old := w.claim("data-db-0").Spec.VolumeName
 	r := w.rollback("back", "one")
 	r.Spec.UndoPeriod = &metav1.Duration{}

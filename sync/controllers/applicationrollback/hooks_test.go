@@ -8,18 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env/volumes"
 )
 
 // C22, C63: what does not run any more, so that no hook can, is what is rolled back; the snapshot of the state before
 // says how consistent it is.
 func TestRollback_ofWhatHooksCannotQuiesce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	hook := v1alpha1.HookSpec{Name: "lock", ActionName: "lock", PodFilter: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "leader"}}}
 	w.Create(&v1alpha1.ApplicationSnapshotClass{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: v1alpha1.DataHandler, PreHooks: []v1alpha1.HookSpec{hook}, PostHooks: []v1alpha1.HookSpec{hook},

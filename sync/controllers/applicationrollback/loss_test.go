@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -17,11 +16,7 @@ import (
 // neither a rollback nor its undoing begins.
 func TestRollback_losesNoClaimThatItLeaves(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	scale := func(whenScaled appsv1.PersistentVolumeClaimRetentionPolicyType) {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "db"}}
 		hub.Change(w.World, set, func(s *appsv1.StatefulSet) {

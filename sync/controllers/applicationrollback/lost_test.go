@@ -19,11 +19,7 @@ import (
 // C65: a rollback is undone also when the claim with the restored volume was deleted by hand, and its StatefulApplication.
 func TestRollback_isUndoneWithoutItsClaim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	r := w.rollback("back", "one")
 	r.Spec.Hold = ptr.To(false)
 	w.Create(r)

@@ -12,7 +12,6 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/hold"
-	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
@@ -97,14 +96,8 @@ func TestRollback_isSomebodyElses(t *testing.T) {
 // Two rollbacks of an application take turns.
 func TestRollback_waitsForAnother(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write("c")
-	w.snapshot("two")
-	w.write(after)
-	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	w := capturedTwice(t)
+	release := w.busy()
 	defer release()
 	first, second := w.rollback("first", "one"), w.rollback("second", "two")
 	w.Create(first)
@@ -154,7 +147,7 @@ func TestRollback_waitsForOneOfItsVolumes(t *testing.T) {
 			w.write("c")
 			w.snapshotOf("twin", "two")
 			w.write(after)
-			release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+			release := w.busy()
 			defer release()
 			first, second := w.rollback("first", "one"), w.rollback("second", "two")
 			second.Spec.ApplicationName = "twin"
@@ -177,17 +170,11 @@ func TestRollback_waitsForOneOfItsVolumes(t *testing.T) {
 // those that the other one goes back to.
 func TestRollback_isUndoneWhenItIsItsTurn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write("c")
-	w.snapshot("two")
-	w.write(after)
+	w := capturedTwice(t)
 	first, second := w.rollback("first", "one"), w.rollback("second", "two")
 	w.Create(first)
 	w.awaitPhase(first, v1alpha1.RollbackCompleted)
-	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	release := w.busy()
 	defer release()
 	w.Create(second)
 	w.awaitPhase(second, v1alpha1.RollbackRestoring)
@@ -233,12 +220,8 @@ func TestRollback_isNotTriedAgainOverAnother(t *testing.T) {
 // A rollback that is deleted before it is completed is reverted, and leaves nothing behind.
 func TestRollback_isDeletedInTheMiddle(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
-	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	w := captured(t)
+	release := w.busy()
 	defer release()
 	r := w.rollback("back", "one")
 	w.Create(r)
@@ -281,11 +264,7 @@ func TestRollback_goesWithItsNamespace(t *testing.T) {
 // C65: who deletes a rollback that is completed keeps what it has done.
 func TestRollback_isDeletedAfterwards(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	old := w.claim("data-db-0").Spec.VolumeName
 	r := w.rollback("back", "one")
 	w.Create(r)

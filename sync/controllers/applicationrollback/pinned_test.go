@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -15,11 +14,7 @@ import (
 // puts back, and goes on when the rollback is deleted.
 func TestRollback_putsBackNoOtherSnapshotOfItsName(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	r := w.rollback("back", "one")
 	w.Create(r)
 	w.awaitPhase(r, v1alpha1.RollbackCompleted)

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
@@ -95,7 +94,7 @@ func TestRollback_overrulesAResizeInTheMiddle(t *testing.T) {
 	size := w.asks("data-db-0")
 	w.snapshot("one")
 	w.write(after)
-	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	release := w.busy()
 	defer release()
 	r := w.rollback("back", "one")
 	w.Create(r)

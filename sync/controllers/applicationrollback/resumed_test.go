@@ -8,13 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
@@ -38,7 +36,7 @@ func (b *behind) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 // begun has a process begin a rollback, and stops it when that restores volumes. The driver is busy until release is called.
 func (w *world) begun() (r *v1alpha1.ApplicationRollback, release func()) {
 	w.T.Helper()
-	release = w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: codes.Unavailable, Message: "busy"})
+	release = w.busy()
 	r = w.rollback("back", "one")
 	process := w.alone(nil)
 	w.Create(r)
@@ -67,7 +65,7 @@ func TestRollback_goesOnFromWhatIsRecorded(t *testing.T) {
 	mine := func(ns string) bool { return ns == w.Namespace }
 	cache := true
 	w.start(nil, func(c client.Client) client.Client {
-		if was := cache; was {
+		if cache {
 			cache = false
 			return &behind{Client: &some{c, mine}, old: old}
 		}
@@ -103,11 +101,7 @@ func TestRollback_goesBackAfterALongPause(t *testing.T) {
 // C65: a rollback waits until the application is restored, which would create the claims again that the rollback replaces.
 func TestRollback_waitsForARestore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	app := &v1alpha1.StatefulApplication{}
 	require.True(t, w.Exists(app, "db"))
 	enter := func(phase v1alpha1.RestorePhase) {

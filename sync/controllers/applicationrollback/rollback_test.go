@@ -95,11 +95,7 @@ func TestRollback_thereAndBack(t *testing.T) {
 // is released. What is gone is not offered any more.
 func TestRollback_isConfirmed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	old := w.claim("data-db-0").Spec.VolumeName
 	require.NoError(t, w.Client.Delete(t.Context(), w.settings()))
 	r := w.rollback("back", "one")
@@ -127,11 +123,7 @@ func TestRollback_isConfirmed(t *testing.T) {
 // has created is removed.
 func TestRollback_isUndoneAfterItWasReleased(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	old := w.claim("data-db-0").Spec.VolumeName
 	settings := w.settings()
 	require.NoError(t, w.Client.Delete(t.Context(), settings))
@@ -177,11 +169,7 @@ func (w *world) holdPods() (release func()) {
 // claims that the snapshot does not have stay.
 func TestRollback_replacesWhatCannotBeChanged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "db"}}
 	require.NoError(t, w.Client.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	w.AwaitGone(set, "db")

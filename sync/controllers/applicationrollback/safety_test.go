@@ -77,11 +77,7 @@ func (w *world) forgeSafety(r *v1alpha1.ApplicationRollback, filter *metav1.Labe
 // C22, S82: what is forbidden while the state before is put back is tried again: the application is down until then.
 func TestRollback_revertsOnceItMay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	r := w.rollback("back", "one")
 	w.Create(r)
 	w.awaitPhase(r, v1alpha1.RollbackCompleted)

@@ -60,11 +60,7 @@ func (w *world) requireUntouched(r *v1alpha1.ApplicationRollback) {
 // deleted meanwhile has nothing to revert.
 func TestRollback_waitsForASnapshot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	other := w.other()
 	w.goOn(other, v1alpha1.SnapshotCapturing)
 	deleted := w.rollback("deleted", "one")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ import (
 	"waybill.dev/waybill/sync/data/snapshot/contents"
 	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
@@ -103,6 +105,35 @@ func (w *world) alone(l limits) *hub.Process {
 	return w.start(l, func(c client.Client) client.Client {
 		return &some{c, func(ns string) bool { return ns == w.Namespace }}
 	})
+}
+
+// captured returns the world of an application that is as before in snapshot "one", and as after by now.
+func captured(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write(after)
+	return w
+}
+
+// capturedTwice is captured, with "c" in snapshot "two" in between.
+func capturedTwice(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write("c")
+	w.snapshot("two")
+	w.write(after)
+	return w
+}
+
+// busy has the driver make no volumes for the application until release is called.
+func (w *world) busy() (release func()) {
+	return w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: codes.Unavailable, Message: "busy"})
 }
 
 // start runs the controller with clients that are wrapped.

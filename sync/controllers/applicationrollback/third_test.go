@@ -11,7 +11,6 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env/csidriver"
-	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -19,11 +18,7 @@ import (
 // not deleted with that, and the rollback goes back to the volume of before once the user has decided.
 func TestRollback_deletesNoClaimWithAThirdVolume(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.install(volumes.ImmediateClass)
-	w.write(before)
-	w.snapshot("one")
-	w.write(after)
+	w := captured(t)
 	old := w.claim("data-db-0").Spec.VolumeName
 	busy := csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: codes.Unavailable, Message: "busy"}
 	releaseAll := w.Driver.Inject(busy)

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
@@ -30,7 +29,7 @@ func TestRollback_putsBackOnlyWhatItChanged(t *testing.T) {
 	w.Create(left("revoked"))
 	hub.Await(w.World, w.application(), "not all components are known", func(a *v1alpha1.Application) bool { return len(a.Status.Installed) >= 4 })
 	w.write(after)
-	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	release := w.busy()
 	defer release()
 	r := w.rollback("back", "one")
 	w.Create(r)
