@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery"
 )
 
@@ -27,27 +27,22 @@ type mapper struct {
 	// onReset is called by Reset.
 	onReset func()
 
-	mu     sync.Mutex
-	inner  meta.RESTMapper // nil until first used, and after Reset
-	missed map[string]miss
-}
-
-type miss struct {
-	err  error
-	till time.Time
+	mu    sync.Mutex
+	inner meta.RESTMapper // nil until first used, and after Reset
+	// missed has the errors of questions that had no answer a moment ago.
+	missed *utilcache.Expiring
 }
 
 var _ meta.ResettableRESTMapper = (*mapper)(nil)
 
 func newMapper(build func() (meta.RESTMapper, error), onReset func()) *mapper {
-	return &mapper{build: build, onReset: onReset, missed: map[string]miss{}}
+	return &mapper{build: build, onReset: onReset, missed: utilcache.NewExpiring()}
 }
 
 // Reset forgets all mappings. The next look-up loads them again.
 func (m *mapper) Reset() {
 	m.mu.Lock()
-	m.inner = nil
-	clear(m.missed)
+	m.inner, m.missed = nil, utilcache.NewExpiring()
 	m.mu.Unlock()
 	m.onReset()
 }
@@ -56,11 +51,8 @@ func (m *mapper) Reset() {
 func (m *mapper) current(question string) (meta.RESTMapper, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if missed, ok := m.missed[question]; ok {
-		if time.Now().Before(missed.till) {
-			return nil, missed.err
-		}
-		delete(m.missed, question)
+	if missed, ok := m.missed.Get(question); ok {
+		return nil, missed.(error)
 	}
 	if m.inner == nil {
 		inner, err := m.build()
@@ -75,9 +67,7 @@ func (m *mapper) current(question string) (meta.RESTMapper, error) {
 func (m *mapper) remember(question string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
-	maps.DeleteFunc(m.missed, func(_ string, old miss) bool { return now.After(old.till) })
-	m.missed[question] = miss{err: err, till: now.Add(missBelieved)}
+	m.missed.Set(question, err, missBelieved)
 }
 
 // ask puts a question to the mapper. notFound is the error if there is no answer.

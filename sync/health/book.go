@@ -67,15 +67,6 @@ var builtIn = sync.OnceValue(func() *Book {
 	return book
 })
 
-// Known returns the rules that Waybill comes with, as they stand in their file.
-func Known() []Entry {
-	entries, err := decode(string(known))
-	if err != nil {
-		panic(fmt.Sprintf("rules that Waybill comes with: %s", err))
-	}
-	return entries
-}
-
 // NewBook returns the rules of some files, by name, and what is wrong with those that are left out. Of two
 // rules for a kind, the one that is read later wins, in the order of the names.
 func NewBook(files map[string]string) (*Book, error) {

@@ -94,12 +94,53 @@ func (a *arrivals) change(c *cluster.Cluster, f func(*arrival)) {
 	})
 }
 
+// awaited is what a target knows of the definitions in its cluster.
+type awaited struct {
+	arrivals *arrivals
+	// name is that of the GitSync to enqueue.
+	name types.NamespacedName
+	// cluster is the one as Waybill itself sees it; nil until it was first available.
+	cluster *cluster.Cluster
+	// before is how many definitions had arrived there at the start of the last delivery.
+	before int
+}
+
+// in says which cluster it is about.
+func (a *awaited) in(c *cluster.Cluster) {
+	if a.cluster != c {
+		a.leave()
+		a.cluster = c
+	}
+}
+
+// begin says that a delivery begins.
+func (a *awaited) begin() { a.before = a.arrivals.count(a.cluster) }
+
+// arrived reports whether a definition has arrived since the last delivery began.
+func (a *awaited) arrived() bool { return a.arrivals.count(a.cluster) != a.before }
+
+// await has the GitSync enqueued if a definition arrives, or has since the last delivery began.
+func (a *awaited) await() error {
+	err := a.arrivals.await(a.cluster, a.name)
+	if a.arrived() {
+		a.arrivals.wake(a.name)
+	}
+	return err
+}
+
+// leave ends await.
+func (a *awaited) leave() {
+	if a.cluster != nil {
+		a.arrivals.leave(a.cluster, a.name)
+	}
+}
+
 // retryRefused makes failed deliveries due if a definition has arrived in a cluster since one began
 // in which an installation was refused. The back-off is reset: admission may know of the definition
 // a moment later than we do.
 func (r *Reconciler) retryRefused(_ context.Context, s *scope) error {
 	for _, t := range s.session.targets {
-		if !t.state.Busy() && t.refused() && r.arrivals.count(t.base) != t.arrivedBefore {
+		if !t.state.Busy() && t.refused() && t.definitions.arrived() {
 			t.delivery.Retry()
 		}
 	}
@@ -108,28 +149,13 @@ func (r *Reconciler) retryRefused(_ context.Context, s *scope) error {
 
 // awaitArrivals has the GitSync enqueued if a definition arrives in a cluster in which an
 // installation was refused. Without the right to watch, the back-off is all there is.
-func (r *Reconciler) awaitArrivals(ctx context.Context, s *scope) {
-	name := s.session.key.NamespacedName
+func (s *scope) awaitArrivals(ctx context.Context) {
 	for _, t := range s.targets() {
-		switch {
-		case t.base == nil:
-		case !t.refused():
-			r.arrivals.leave(t.base, name)
-		default:
-			if err := r.arrivals.await(t.base, name); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "await definitions", "cluster", t.name)
-			}
-			if r.arrivals.count(t.base) != t.arrivedBefore {
-				r.waker.Wake(ctrl.Request{NamespacedName: name})
-			}
+		if !t.refused() {
+			t.definitions.leave()
+		} else if err := t.definitions.await(); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "await definitions", "cluster", t.name)
 		}
-	}
-}
-
-// leaveArrivals ends the waiting for definitions in a cluster.
-func (r *Reconciler) leaveArrivals(s *scope, t *target) {
-	if t.base != nil {
-		r.arrivals.leave(t.base, s.session.key.NamespacedName)
 	}
 }
 

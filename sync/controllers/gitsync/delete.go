@@ -72,7 +72,7 @@ const givingUp = "; to give it up, delete the KubernetesCluster with spec.onDele
 // remaining says what a deletion waits for.
 func (s *scope) remaining() error {
 	left, failure := s.undeleted()
-	s.session.uncollected = false
+	s.session.record.uncollected = false
 	for _, t := range s.targets() {
 		switch {
 		case t.paused():

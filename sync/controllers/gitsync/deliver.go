@@ -15,7 +15,7 @@ import (
 
 // want returns what is wanted in the clusters, without the objects.
 func (s *scope) want() delivery.Want {
-	return delivery.Want{Digest: s.session.digest, LookedAt: s.looked.Ended, Timeout: s.gs.GetTimeout()}
+	return delivery.Want{Digest: s.session.desired.digest, LookedAt: s.looked.Ended, Timeout: s.gs.GetTimeout()}
 }
 
 // needsDelivery reports whether a cluster needs the objects.
@@ -40,7 +40,7 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 			r.takeOut(s, t)
 		case t.state.Busy():
 			s.pending = true
-		case s.needsDelivery(t) && s.session.rendered != nil:
+		case s.needsDelivery(t) && s.session.desired.rendered != nil:
 			r.handOver(s, t, ignored)
 		}
 	}
@@ -55,7 +55,7 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 // left, that something may be in it.
 func (r *Reconciler) announce(ctx context.Context, s *scope) error {
 	clusters := s.clusterStatuses()
-	if clusters == nil || s.session.rendered == nil || !slices.ContainsFunc(s.targets(), s.isNews) {
+	if clusters == nil || s.session.desired.rendered == nil || !slices.ContainsFunc(s.targets(), s.isNews) {
 		return nil
 	}
 	return r.intend(s).show(ctx, clusters)
@@ -68,9 +68,9 @@ func (s *scope) isNews(t *target) bool {
 }
 
 func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
-	got, intent := s.session.rendered, r.intend(s)
+	got, intent := s.session.desired.rendered, r.intend(s)
 	request := apply.Request{
-		Owner:            s.apply,
+		Owner:            r.owner(s.gs),
 		Objects:          got.objects,
 		DefaultNamespace: s.gs.GetDefaultNamespace(),
 		Health:           s.gs.Spec.Wait,
@@ -82,7 +82,7 @@ func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
 		Ignored:          ignored,
 		Survey:           true,
 		Held:             s.held(t),
-		Digest:           t.applied,
+		Digest:           t.achieved.applied,
 	}
 	applier, counts, want := t.delivery.Applier(), t.delivery.Progress(), s.want()
 	request.Progress = counts
@@ -90,30 +90,33 @@ func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
 		request.Inventory = intent.known()
 		return withinTimeout(ctx, applier.Apply(ctx, request), counts, want.Timeout)
 	}
-	t.arrivedBefore = r.arrivals.count(t.base)
+	t.definitions.begin()
 	t.state = t.delivery.Set(want)
 	s.pending = s.pending || t.state.Busy()
 }
 
 // collect derives from the results of all clusters what is delivered now.
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
-	if !s.session.uncollected {
+	if !s.session.record.uncollected {
 		return nil
 	}
-	s.settle()
-	r.awaitArrivals(ctx, s)
+	s.session.record.settle()
+	s.awaitArrivals(ctx)
 	complete := true
 	var delivered []manifest.ID
 	for _, t := range s.targets() {
-		tried := t.state.Digest != "" && (t.leaving || t.state.Digest == s.session.digest)
+		tried := t.state.Digest != "" && (t.leaving || t.state.Digest == s.session.desired.digest)
 		complete = complete && t.state.Usable() && tried && t.state.Result.Err == nil
 		delivered = inventory.Merge(delivered, t.state.Result.Inventory)
 	}
 	if !complete {
-		delivered = inventory.Merge(s.session.inventory, delivered)
+		delivered = inventory.Merge(s.session.record.inventory, delivered)
 	}
-	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.state.Digest != s.session.digest && t.state.Usable() && !t.leaving }) {
-		s.session.rendered = nil
+	lacks := func(t *target) bool {
+		return t.state.Digest != s.session.desired.digest && t.state.Usable() && !t.leaving
+	}
+	if !slices.ContainsFunc(s.targets(), lacks) {
+		s.session.desired.rendered = nil
 	}
 	return r.saveInventory(ctx, s, delivered)
 }

@@ -4,8 +4,9 @@
 // A pass never waits: it says what it wants to know to a subscription to the repository (sync/source/subscription),
 // and what is wanted in each cluster to a delivery (sync/deliver/delivery), which enqueue the GitSync when another
 // pass is worth it. Rendering what the mirror has is a job beside the workers, whose end enqueues the GitSync too.
-// A pass decides on the basis of the session, which is kept in memory; after a restart it is rebuilt by one check
-// of the repository and one apply of every object. While the repository cannot be read, what was delivered is
+// A pass decides on the basis of the session, which is kept in memory: what the clusters are to have (desired), what
+// may be in them (record), and what deliveries have left in each (achieved). After a restart it is rebuilt by one
+// check of the repository and one apply of every object. While the repository cannot be read, what was delivered is
 // maintained from the mirror of the revision that it came from.
 //
 // A GitSync is reconciled when its spec or the annotation reconcile-at changes, when its interval

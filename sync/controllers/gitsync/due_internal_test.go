@@ -23,8 +23,8 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	for _, s := range []*scope{
 		{session: &session{}, looked: subscription.State{Due: soon}},
 		{session: &session{}, looked: subscription.State{Phase: subscription.Asking, Began: now}},
-		{session: &session{intent: &intent{showDue: soon}}},
-		{session: &session{intent: &intent{tellDue: soon}}},
+		{session: &session{record: record{intent: &intent{showDue: soon}}}},
+		{session: &session{record: record{intent: &intent{tellDue: soon}}}},
 	} {
 		s.now = now
 		after := s.requeueAfter()

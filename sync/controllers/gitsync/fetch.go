@@ -58,7 +58,7 @@ type loaded struct {
 
 // wanted returns the source that the spec names, without a revision.
 func (s *scope) wanted() source {
-	return source{repository: s.repository, path: s.gs.Spec.Path, ignore: s.gs.GetIgnore()}
+	return source{repository: s.access.repository, path: s.gs.Spec.Path, ignore: s.gs.GetIgnore()}
 }
 
 func (s *scope) order(from source) order {

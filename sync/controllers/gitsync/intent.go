@@ -3,13 +3,11 @@ package gitsync
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/inventory"
@@ -46,20 +44,21 @@ type intent struct {
 // intend returns the intent of the deliveries that are under way. If there is none yet, it begins
 // one.
 func (r *Reconciler) intend(s *scope) *intent {
-	if s.session.intent == nil {
+	rec := &s.session.record
+	if rec.intent == nil {
 		gs := s.gs.DeepCopy()
 		gs.Status.AttemptedRevision = s.attemptedRevision()
 		gs.Status.Clusters = s.clusterStatuses()
-		text := fmt.Sprintf("applying %s: %s", s.session.source.revision, excerpt.Count(s.session.count, "object"))
+		text := fmt.Sprintf("applying %s: %s", s.session.desired.source.revision, excerpt.Count(s.session.desired.count, "object"))
 		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "%s", text)
 		if !conditions.Has(gs, v1alpha1.ReadyCondition) {
 			markProgress(gs, text)
 		}
-		delivered := s.session.inventory
-		s.session.intent = &intent{reconciler: r, gs: gs}
-		s.session.intent.inventory.Store(&delivered)
+		delivered := rec.inventory
+		rec.intent = &intent{reconciler: r, gs: gs}
+		rec.intent.inventory.Store(&delivered)
 	}
-	return s.session.intent
+	return rec.intent
 }
 
 // declare is called by a delivery before it creates objects that the inventory does not list.
@@ -87,27 +86,13 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 // known returns the recorded inventory.
 func (i *intent) known() []manifest.ID { return *i.inventory.Load() }
 
-// known returns what may be in the clusters: what was delivered, and what deliveries have declared
-// since, whether they are still under way or were superseded before they ended.
-func (s *scope) known() []manifest.ID { return s.knownThen()() }
-
-// knownThen returns a function for a job that returns what is known when it is called: until the
-// job begins, the job before it may declare more.
-func (s *scope) knownThen() func() []manifest.ID {
-	if s.session.intent != nil {
-		return s.session.intent.known
-	}
-	delivered := s.session.inventory
-	return func() []manifest.ID { return delivered }
-}
-
 // showEvery is the minimum time between two writes of the clusters' progress.
 const showEvery = 50 * time.Millisecond
 
 // show writes the clusters' progress to the status while some are still at work, so that one that
 // is slow or does not answer does not hide the results of the others.
 func (s *scope) show(ctx context.Context) error {
-	i, now, clusters := s.session.intent, time.Now(), s.clusterStatuses()
+	i, now, clusters := s.session.record.intent, time.Now(), s.clusterStatuses()
 	if i == nil {
 		return nil
 	}
@@ -130,50 +115,4 @@ func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterSta
 	defer i.writing.Unlock()
 	i.gs.Status.Clusters = clusters
 	return i.reconciler.kernel.Record(ctx, i.reconciler.Client, i.gs)
-}
-
-// settle ends the intent: what it recorded is now what may be in the clusters.
-func (s *scope) settle() {
-	s.session.inventory, s.session.intent = s.known(), nil
-}
-
-// collected is an inventory that was put into the status, which is still to be written.
-type collected struct {
-	inventory []manifest.ID
-	// obsolete is what the status named before; nil if it names the same still.
-	obsolete *v1alpha1.Inventory
-}
-
-// saveInventory saves the inventory and puts it, or a reference to it, into the status.
-func (r *Reconciler) saveInventory(ctx context.Context, s *scope, ids []manifest.ID) error {
-	current := recorded(s.gs)
-	if s.gs.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory)) {
-		s.collected = &collected{inventory: ids}
-		return nil
-	}
-	saved, err := r.inventories.Save(ctx, r.Client, s.gs, current, ids)
-	if err != nil {
-		return err
-	}
-	s.gs.Status.Inventory = &saved
-	s.collected = &collected{inventory: ids, obsolete: &current}
-	return nil
-}
-
-// written takes over what was collected, once the status is written. Until then it is collected
-// again by each pass.
-func (r *Reconciler) written(ctx context.Context, s *scope) error {
-	if s.collected == nil {
-		return nil
-	}
-	s.session.inventory, s.session.uncollected = s.collected.inventory, false
-	if s.collected.obsolete == nil {
-		return nil
-	}
-	return r.inventories.Clean(ctx, r.Client, s.gs, *s.collected.obsolete, recorded(s.gs))
-}
-
-// recorded returns the inventory in the status.
-func recorded(gs *v1alpha1.GitSync) v1alpha1.Inventory {
-	return ptr.Deref(gs.Status.Inventory, v1alpha1.Inventory{})
 }

@@ -39,7 +39,7 @@ func TestIntent_isKnownOnceItIsWritten(t *testing.T) {
 	inTeam := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: "a"}
 	elsewhere := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shared", Name: "a"}
 	before := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shared", Name: "b"}
-	s := &scope{gs: gs, session: &session{inventory: []manifest.ID{before}}}
+	s := &scope{gs: gs, session: &session{record: record{inventory: []manifest.ID{before}}}}
 	declare := r.intend(s).declare
 	everything := s.toTakeOut(&target{})
 	s.namespaceGoes = true
@@ -48,11 +48,11 @@ func TestIntent_isKnownOnceItIsWritten(t *testing.T) {
 	declared := make(chan error)
 	go func() { declared <- declare(t.Context(), []manifest.ID{inTeam, elsewhere}) }()
 	<-writing
-	assert.Equal(t, []manifest.ID{before}, s.known(), "nothing is created before the write")
+	assert.Equal(t, []manifest.ID{before}, s.session.record.known(), "nothing is created before the write")
 	close(written)
 	require.NoError(t, <-declared)
 
-	assert.ElementsMatch(t, []manifest.ID{before, inTeam, elsewhere}, s.known())
+	assert.ElementsMatch(t, []manifest.ID{before, inTeam, elsewhere}, s.session.record.known())
 	assert.ElementsMatch(t, []manifest.ID{before, inTeam, elsewhere}, everything(), "also for what was handed over before")
 	assert.ElementsMatch(t, []manifest.ID{before, elsewhere}, left(), "the namespace takes its own objects with it")
 }
@@ -75,7 +75,10 @@ func TestCollect_isRepeatedUntilItIsWritten(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gs).WithStatusSubresource(gs).WithInterceptorFuncs(flaky).Build()
 	r := &Reconciler{Client: c, inventories: &inventory.Store{}, kernel: reconcile.NewKernel(minBackoff, maxBackoff)}
 	delivered := &target{state: delivery.State{Phase: delivery.Delivered, Digest: "digest", Ended: true, Result: apply.Result{Inventory: []manifest.ID{stays}}}}
-	kept := &session{digest: "digest", inventory: []manifest.ID{stays, goes}, uncollected: true, targets: map[string]*target{"": delivered}}
+	kept := &session{
+		desired: desired{digest: "digest"}, record: record{inventory: []manifest.ID{stays, goes}, uncollected: true},
+		targets: map[string]*target{"": delivered},
+	}
 	pass := func() error {
 		gs := &v1alpha1.GitSync{}
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "apps"}, gs))
@@ -86,11 +89,11 @@ func TestCollect_isRepeatedUntilItIsWritten(t *testing.T) {
 	}
 
 	require.Error(t, pass())
-	assert.Equal(t, []manifest.ID{stays, goes}, kept.inventory, "what the status names")
+	assert.Equal(t, []manifest.ID{stays, goes}, kept.record.inventory, "what the status names")
 	down = false
 	require.NoError(t, pass())
-	assert.Equal(t, []manifest.ID{stays}, kept.inventory)
+	assert.Equal(t, []manifest.ID{stays}, kept.record.inventory)
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(gs), gs))
 	assert.EqualValues(t, 1, gs.Status.Inventory.Count)
-	assert.False(t, kept.uncollected)
+	assert.False(t, kept.record.uncollected)
 }

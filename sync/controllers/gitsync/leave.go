@@ -54,7 +54,7 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 	}
 	input := fmt.Sprintf("delete %d %q, the namespace goes: %t",
 		s.gs.Generation, s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.namespaceGoes)
-	applier, owner, toTakeOut, timeout := t.delivery.Applier(), s.apply, s.toTakeOut(t), s.gs.GetTimeout()
+	applier, owner, toTakeOut, timeout := t.delivery.Applier(), r.owner(s.gs), s.toTakeOut(t), s.gs.GetTimeout()
 	t.state = t.delivery.Set(delivery.Want{
 		Digest: input, Timeout: timeout, Every: leavingLook, LookedAt: s.looked.Ended,
 		Work: func(ctx context.Context) apply.Result {
@@ -75,7 +75,7 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 
 // toTakeOut returns a function for a job that returns the objects to delete from a target.
 func (s *scope) toTakeOut(t *target) func() []manifest.ID {
-	known, namespace := s.knownThen(), s.gs.Namespace
+	known, namespace := s.session.record.knownThen(), s.gs.Namespace
 	if t.name != "" || !s.namespaceGoes {
 		return known
 	}
@@ -94,7 +94,7 @@ func (t *target) identify(kc *v1alpha1.KubernetesCluster) {
 // is notes the identity of a cluster. In another one than before, nothing was delivered.
 func (t *target) is(uid string) {
 	if t.uid != "" && t.uid != uid {
-		t.delivered, t.restored = "", 0
+		t.achieved.outdated()
 	}
 	t.uid = uid
 }

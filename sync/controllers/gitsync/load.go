@@ -21,10 +21,19 @@ import (
 // mirror, and before its conditions say what it waits for. Most servers answer sooner.
 const patience = 5 * time.Second
 
-// readSecret sets the repository, including its credentials. Without them the repository cannot be
-// asked, but the pass goes on: what was delivered is still maintained.
+// access is how the repository is read.
+type access struct {
+	repository git.Repository
+	// missing says why the repository lacks its credentials.
+	missing error
+	// hash identifies the content of the Secret; empty without one.
+	hash string
+}
+
+// readSecret sets how the repository is read. Without credentials it cannot be asked, but the pass goes
+// on: what was delivered is still maintained.
 func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
-	s.repository = git.Repository{URL: s.gs.Spec.URL}
+	s.access.repository = git.Repository{URL: s.gs.Spec.URL}
 	ref := s.gs.Spec.SecretRef
 	if ref == nil {
 		return nil
@@ -32,19 +41,19 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	name := types.NamespacedName{Namespace: s.gs.Namespace, Name: ref.Name}
 	secret, err := r.Secrets.Get(ctx, content.Secret, name)
 	if apierrors.IsNotFound(err) {
-		s.missing = reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: Secret %s does not exist: create it, or correct the name", name)
+		s.access.missing = reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: Secret %s does not exist: create it, or correct the name", name)
 		return nil
 	}
 	if err != nil {
-		s.missing = reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: %w", err)
+		s.access.missing = reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: %w", err)
 		return nil
 	}
 	credentials, err := git.CredentialsFromSecret(secret.Data)
 	if err != nil {
-		s.missing = reconcile.Failed(v1alpha1.InvalidSecretReason, "spec.secretRef: Secret %s: %w", name, err)
+		s.access.missing = reconcile.Failed(v1alpha1.InvalidSecretReason, "spec.secretRef: Secret %s: %w", name, err)
 		return nil
 	}
-	s.repository.Credentials, s.secretHash = credentials, secret.Hash
+	s.access.repository.Credentials, s.access.hash = credentials, secret.Hash
 	return nil
 }
 
@@ -67,17 +76,14 @@ func (r *Reconciler) load(_ context.Context, s *scope) error {
 // another, or if the mirror has lost the known one.
 func (r *Reconciler) look(s *scope) {
 	o := s.order(s.wanted())
-	o.look = true
-	if !s.session.absent {
-		o.have = s.session.digest
-	}
+	o.look, o.have = true, s.session.desired.have()
 	var result *loaded
 	s.looked, result = s.session.repository.Set(subscription.Question[loaded]{
 		ID:      s.question(),
 		Server:  s.gs.Spec.URL,
 		Every:   s.gs.GetInterval(),
-		Lacking: s.session.absent,
-		Missing: s.missing,
+		Lacking: s.session.desired.absent,
+		Missing: s.access.missing,
 		Ask: func(ctx context.Context) (loaded, error) {
 			got := r.fetch(ctx, o)
 			return got, got.err
@@ -90,7 +96,7 @@ func (r *Reconciler) look(s *scope) {
 	switch {
 	case result.rendered != nil:
 		r.loads.Drop(s.session.key) // the revision before is not needed any more
-	case s.session.absent: // which was not known when this look began
+	case s.session.desired.absent: // which was not known when this look began
 		r.look(s)
 	}
 }
@@ -115,17 +121,17 @@ func (s *scope) waitsUntil() time.Time {
 // answer and the mirror has that revision: what is delivered is then watched and corrected without
 // the server.
 func (r *Reconciler) resume(s *scope) {
-	if s.session.resumed || s.session.source.known() || s.missing != nil || !s.asking() && s.looked.Err == nil {
+	if s.session.desired.resumed || s.session.desired.source.known() || s.access.missing != nil || !s.asking() && s.looked.Err == nil {
 		return
 	}
 	from, ok := s.attempted()
 	if !ok {
-		s.session.resumed = true
+		s.session.desired.resumed = true
 		return
 	}
 	if result, done := r.loadCached(s, from); done {
 		// If the mirror does not have it, only the server can help.
-		if s.session.resumed = true; result.err == nil {
+		if s.session.desired.resumed = true; result.err == nil {
 			s.take(result)
 		}
 	}
@@ -144,13 +150,13 @@ func (s *scope) attempted() (source, bool) {
 // the revision is in, and never waits for a git server. If the mirror has lost the revision, the
 // repository is asked.
 func (r *Reconciler) renderKnown(s *scope) {
-	if s.session.absent || !s.needsObjects() {
+	if s.session.desired.absent || !s.needsObjects() {
 		return
 	}
-	switch result, done := r.loadCached(s, s.session.source); {
+	switch result, done := r.loadCached(s, s.session.desired.source); {
 	case !done:
 	case errors.Is(result.err, git.ErrAbsent):
-		s.session.absent = true
+		s.session.desired.absent = true
 		r.look(s)
 	case result.err != nil:
 		s.looked = s.session.repository.Fail(result.err)
@@ -167,35 +173,18 @@ func (r *Reconciler) loadCached(s *scope, from source) (loaded, bool) {
 	return result, done
 }
 
-// take records what was loaded.
-func (s *scope) take(result loaded) {
-	if result.rendered == nil {
-		// Only the mirror that the revision was rendered from is known to have it: with other
-		// credentials there is another.
-		s.session.source.revision = result.source.revision
-		return
-	}
-	changed := result.digest != s.session.digest
-	s.session.source, s.session.absent = result.source, false
-	if changed {
-		s.session.digest, s.session.rendered = result.digest, nil
-	}
-	s.session.count, s.session.problems, s.session.ignored = len(result.rendered.objects), result.rendered.problems, result.rendered.ignored
-	if changed || s.needsObjects() {
-		s.session.rendered = result.rendered
-	}
-}
+func (s *scope) take(result loaded) { s.session.desired.take(result, s.needsObjects) }
 
 // question identifies the question to the repository: if it changes, the repository is asked at once.
 func (s *scope) question() string {
 	ref := s.gs.GetRef()
-	return fmt.Sprintf("%q %q %s %q %d %q %v", s.gs.Spec.URL, ref, s.secretHash, s.gs.Spec.Path, s.gs.Generation,
-		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.missing)
+	return fmt.Sprintf("%q %q %s %q %d %q %v", s.gs.Spec.URL, ref, s.access.hash, s.gs.Spec.Path, s.gs.Generation,
+		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.access.missing)
 }
 
 // needsObjects reports whether a cluster waits for objects that are not in memory.
 func (s *scope) needsObjects() bool {
-	if s.session.rendered != nil || !s.session.source.known() {
+	if s.session.desired.rendered != nil || !s.session.desired.source.known() {
 		return false
 	}
 	return slices.ContainsFunc(s.targets(), s.needsDelivery)
@@ -203,5 +192,5 @@ func (s *scope) needsObjects() bool {
 
 // lacksObjects reports whether what the clusters need can only come from the git server.
 func (s *scope) lacksObjects() bool {
-	return !s.session.source.known() || s.session.absent && s.needsObjects()
+	return !s.session.desired.source.known() || s.session.desired.absent && s.needsObjects()
 }

@@ -36,7 +36,7 @@ func observeMetrics(s *scope, err error) {
 	default:
 		readyGauge.With(labels).Set(0)
 	}
-	objectsGauge.With(labels).Set(float64(len(s.session.inventory)))
+	objectsGauge.With(labels).Set(float64(len(s.session.record.inventory)))
 	problemsGauge.With(labels).Set(float64(s.gs.Status.ProblemCount))
 	if reason := reconcile.ReasonOf(err); reason != "" {
 		failuresTotal.WithLabelValues(s.gs.Namespace, s.gs.Name, reason).Inc()

@@ -23,12 +23,12 @@ func (s *scope) isCurrent(t *target) bool {
 	switch {
 	case t.leaving:
 		return false
-	case !s.session.source.known():
-		return t.restored == s.gs.Generation
-	case t.delivered != "":
-		return t.delivered == s.session.digest
+	case !s.session.desired.source.known():
+		return t.achieved.restored == s.gs.Generation
+	case t.achieved.delivered != "":
+		return t.achieved.delivered == s.session.desired.digest
 	default:
-		return t.restored == s.gs.Generation && t.revision == s.session.source.revision.String()
+		return t.achieved.restored == s.gs.Generation && t.achieved.revision == s.session.desired.source.revision.String()
 	}
 }
 
@@ -50,9 +50,9 @@ func (s *scope) pausedClusters() (paused, behind []string) {
 // what is there, and nothing fails. The revision stays as it is.
 func (s *scope) reportPaused(outcome reconcile.Outcome, behind []string) reconcile.Outcome {
 	all := len(s.session.targets)
-	done := fmt.Sprintf("%s is applied nowhere", s.session.source.revision)
+	done := fmt.Sprintf("%s is applied nowhere", s.session.desired.source.revision)
 	if n := all - len(behind); n > 0 {
-		done = fmt.Sprintf("applied %s: %s in %s", s.session.source.revision, excerpt.Count(s.session.count, "object"), excerpt.Count(n, "cluster"))
+		done = fmt.Sprintf("applied %s: %s in %s", s.session.desired.source.revision, excerpt.Count(s.session.desired.count, "object"), excerpt.Count(n, "cluster"))
 	}
 	outcome.Unknown = v1alpha1.SuspendedReason
 	outcome.Message = fmt.Sprintf("%s, and not up to date: %s; to continue there, set spec.paused of the KubernetesCluster to false; %s%s",

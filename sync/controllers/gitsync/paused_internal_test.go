@@ -15,7 +15,10 @@ import (
 
 // newest is a session that wants the revision of a commit.
 func newest(commit, digest string, targets ...*target) *session {
-	x := &session{digest: digest, count: 2, source: source{revision: git.Revision{Ref: "main", Commit: commit}}, targets: map[string]*target{}}
+	x := &session{
+		desired: desired{digest: digest, count: 2, source: source{revision: git.Revision{Ref: "main", Commit: commit}}},
+		targets: map[string]*target{},
+	}
 	for _, t := range targets {
 		x.targets[t.name] = t
 	}
@@ -32,13 +35,13 @@ func TestIsCurrent(t *testing.T) {
 		target target
 		want   bool
 	}{
-		"delivered":          {"this process has delivered it", target{delivered: "digest", revision: revision}, true},
-		"another folder":     {"the revision is the same, and what it renders to is not", target{delivered: "other", revision: revision}, false},
-		"restored":           {"the status says so, of the spec as it stands", target{restored: generation, revision: revision}, true},
-		"restored, edited":   {"the spec has changed since", target{restored: generation - 1, revision: revision}, false},
-		"restored, older":    {"another revision is wanted", target{restored: generation, revision: "main@sha1:old"}, false},
+		"delivered":          {"this process has delivered it", target{achieved: achieved{delivered: "digest", revision: revision}}, true},
+		"another folder":     {"the revision is the same, and what it renders to is not", target{achieved: achieved{delivered: "other", revision: revision}}, false},
+		"restored":           {"the status says so, of the spec as it stands", target{achieved: achieved{restored: generation, revision: revision}}, true},
+		"restored, edited":   {"the spec has changed since", target{achieved: achieved{restored: generation - 1, revision: revision}}, false},
+		"restored, older":    {"another revision is wanted", target{achieved: achieved{restored: generation, revision: "main@sha1:old"}}, false},
 		"never delivered to": {"nothing says so", target{}, false},
-		"leaving":            {"nothing is to be there", target{delivered: "digest", leaving: true}, false},
+		"leaving":            {"nothing is to be there", target{achieved: achieved{delivered: "digest"}, leaving: true}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,13 +55,15 @@ func TestIsCurrent(t *testing.T) {
 func TestReport_pausedClusters(t *testing.T) {
 	const old = "main@sha1:old"
 	has := func(name string) *target {
-		return &target{name: name, delivered: "digest", state: delivery.State{Phase: delivery.Delivered, Digest: "digest"}}
+		return &target{name: name, achieved: achieved{delivered: "digest"}, state: delivery.State{Phase: delivery.Delivered, Digest: "digest"}}
 	}
 	paused := func(t *target) *target {
 		t.state = delivery.State{Lost: errPaused}
 		return t
 	}
-	lacks := func(name string) *target { return paused(&target{name: name, delivered: "older", revision: old}) }
+	lacks := func(name string) *target {
+		return paused(&target{name: name, achieved: achieved{delivered: "older", revision: old}})
+	}
 	leaving := lacks("gone")
 	leaving.leaving = true
 	cases := map[string]struct {
@@ -88,7 +93,7 @@ func TestReport_pausedClusters(t *testing.T) {
 			assert.Equal(t, tc.revision, gs.Status.Revision, tc.reason)
 			for _, c := range gs.Status.Clusters {
 				target := s.session.targets[c.Name]
-				assert.Equal(t, target.delivered == "digest", c.Ready, c.Name)
+				assert.Equal(t, target.achieved.delivered == "digest", c.Ready, c.Name)
 				assert.Equal(t, target.paused(), c.Reason == v1alpha1.SuspendedReason, c.Name)
 			}
 		})

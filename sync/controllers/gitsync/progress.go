@@ -20,7 +20,7 @@ const tellEvery = 5 * time.Second
 
 // tellProgress writes how far the deliveries are to the conditions, once one of them takes long.
 func (s *scope) tellProgress(ctx context.Context) error {
-	i, text := s.session.intent, s.progress()
+	i, text := s.session.record.intent, s.progress()
 	if i == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (s *scope) progress() string {
 	}
 	switch {
 	case slow:
-		text := fmt.Sprintf("applying %s: %s of %s", s.session.source.revision, excerpt.Amount(applied), excerpt.Count(s.session.count*clusters, "object"))
+		text := fmt.Sprintf("applying %s: %s of %s", s.session.desired.source.revision, excerpt.Amount(applied), excerpt.Count(s.session.desired.count*clusters, "object"))
 		if s.gs.Spec.ClusterSelector != nil {
 			text += " in " + excerpt.Count(clusters, "cluster")
 		}
@@ -75,9 +75,9 @@ func (s *scope) outdatesReady() bool {
 	case ready == nil, ready.Status == metav1.ConditionUnknown:
 		return true
 	case ready.Status == metav1.ConditionFalse:
-		return s.session.reported != "" && s.session.reported != s.session.digest
+		return s.session.reported != "" && s.session.reported != s.session.desired.digest
 	default:
-		return s.gs.Status.Revision != s.session.source.revision.String() || s.gs.Status.ObservedGeneration != s.gs.Generation
+		return s.gs.Status.Revision != s.session.desired.source.revision.String() || s.gs.Status.ObservedGeneration != s.gs.Generation
 	}
 }
 

@@ -53,7 +53,7 @@ func TestProgress(t *testing.T) {
 			tc.gs.Spec.ClusterSelector = &metav1.LabelSelector{}
 			tc.state.Applied = 1200
 			s := &scope{gs: tc.gs, pending: true, session: newest("new", "digest", &target{name: "berlin", state: tc.state})}
-			s.session.count, s.session.reported = 20000, tc.reported
+			s.session.desired.count, s.session.reported = 20000, tc.reported
 			assert.Equal(t, tc.want, s.progress(), tc.reason)
 		})
 	}

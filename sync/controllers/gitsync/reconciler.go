@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, gs)
-	s := &scope{gs: gs, pass: pass, now: time.Now(), session: r.session(gs), apply: r.owner(gs)}
+	s := &scope{gs: gs, pass: pass, now: time.Now(), session: r.session(gs)}
 	s.looked = s.session.repository.State()
 	outcome, err := r.run(ctx, s)
 	if err == nil && outcome.Released {

@@ -4,9 +4,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/source/git"
 	"waybill.dev/waybill/sync/source/subscription"
 )
 
@@ -21,16 +19,11 @@ type scope struct {
 	now time.Time
 	// session is the state kept between passes.
 	session *session
-	// repository is set by readSecret. missing says why it lacks its credentials.
-	repository git.Repository
-	missing    error
+	// access is set by readSecret.
+	access access
 	// unidentified is set by selectTargets: until then the identity of a selected cluster is waited
 	// for.
 	unidentified time.Time
-	// secretHash is set by readSecret; empty without a secretRef.
-	secretHash string
-	// apply is the mark of delivered objects.
-	apply apply.Owner
 	// delivered is set by deliver when a job has ended since the last pass, of which others may be
 	// under way still.
 	delivered bool
@@ -54,10 +47,7 @@ func (s *scope) outcome() reconcile.Outcome {
 // progress, the end of the patience with the git server, or with a new cluster. Deliveries enqueue the
 // GitSync themselves.
 func (s *scope) requeueAfter() time.Duration {
-	due := []time.Time{s.looked.Due, s.unidentified}
-	if i := s.session.intent; i != nil {
-		due = append(due, i.showDue, i.tellDue)
-	}
+	due := append(s.session.record.due(), s.looked.Due, s.unidentified)
 	if until := s.waitsUntil(); !until.IsZero() {
 		due = append(due, until, until.Add(patience))
 	}

@@ -3,12 +3,9 @@ package gitsync
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/deliver/delivery"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/subscription"
 )
@@ -16,52 +13,18 @@ import (
 // session is the state of a GitSync that is kept between passes.
 type session struct {
 	key reconcile.Key
-
-	// restored says that inventory and targets were read back from the status.
-	restored bool
-	// inventory is what had been delivered when no delivery was under way; intent adds what the
-	// current deliveries have declared.
-	inventory []manifest.ID
-	intent    *intent
-
 	// repository asks for the newest revision.
 	repository subscription.Subscription[reconcile.Key, loaded]
-	// resumed says that it was tried to continue with the revision that the status names.
-	resumed bool
-
-	// source has the newest revision that could be rendered; digest identifies what it renders to.
-	source source
-	digest string
-	// absent says that the mirror has lost the source.
-	absent bool
-	// rendered is kept only until it has been handed to every cluster.
-	rendered *rendered
-	// count, problems and ignored are those of the last rendering.
-	count    int
-	problems []manifest.Problem
-	ignored  string
-
-	// targets by name of the cluster; the name is empty for the GitSync's own cluster.
+	// desired is what the clusters are to have, record what may be in them, and sick since when they are not
+	// healthy.
+	desired desired
+	record  record
+	sick    sickness
+	// targets by name of the cluster; the name is empty for the GitSync's own cluster. It is nil until restore
+	// has read them back from the status.
 	targets map[string]*target
-
-	// uncollected says that a job has ended or was dropped, or a cluster was forgotten, since the
-	// results of all clusters were last collected.
-	uncollected bool
-
-	// sickSince is the time since which objects of sickDigest are not healthy.
-	sickSince  time.Time
-	sickDigest string
-
 	// reported is the digest that the conditions were last about; empty since the start.
 	reported string
-}
-
-// rendered is the content of a revision.
-type rendered struct {
-	objects  []manifest.Object
-	problems []manifest.Problem
-	// ignored says what of the objects has no effect; empty for nothing.
-	ignored string
 }
 
 // target is one cluster that a GitSync delivers to.
@@ -69,14 +32,20 @@ type target struct {
 	name string
 	// uid identifies the cluster, whatever its name; empty until it was first available.
 	uid string
-	// base is the cluster as Waybill itself sees it; nil until it was first available.
-	base *cluster.Cluster
 	// delivery keeps the objects there under the identity that the GitSync acts as, and state is what it
 	// says in this pass.
 	delivery *delivery.Delivery
 	state    delivery.State
 	// leaving says that the cluster is no longer selected.
 	leaving bool
+	// achieved is what deliveries have left there.
+	achieved achieved
+	// definitions tells when one arrives that an installation was refused for.
+	definitions awaited
+}
+
+// achieved is what deliveries have left in a cluster.
+type achieved struct {
 	// revision is the last one that was delivered without a problem.
 	revision string
 	// applied identifies what the last delivery left in the cluster, as the status keeps it; empty if that is
@@ -87,20 +56,22 @@ type target struct {
 	// the status said so of revision; zero if it did not.
 	delivered string
 	restored  int64
-	// arrivedBefore is how many definitions had arrived in the cluster at the start of the last delivery.
-	arrivedBefore int
 }
 
-func (r *Reconciler) newTarget(s *scope, name, revision string) *target {
-	return &target{name: name, revision: revision, delivery: r.deliveries.New(s.apply)}
+// outdated notes that the cluster may not have what was delivered to it.
+func (a *achieved) outdated() { a.delivered, a.restored = "", 0 }
+
+func (r *Reconciler) newTarget(s *scope, name string, was achieved) *target {
+	return &target{
+		name: name, achieved: was, delivery: r.deliveries.New(r.owner(s.gs)),
+		definitions: awaited{arrivals: r.arrivals, name: s.session.key.NamespacedName},
+	}
 }
 
 // session returns what is remembered of a GitSync.
 func (r *Reconciler) session(gs *v1alpha1.GitSync) *session {
 	key := reconcile.KeyOf(gs)
-	return r.sessions.Of(key, func() *session {
-		return &session{key: key, repository: r.looks.New(key), targets: map[string]*target{}}
-	})
+	return r.sessions.Of(key, func() *session { return &session{key: key, repository: r.looks.New(key)} })
 }
 
 // targets returns the targets sorted by name, so that everything that lists them is stable.

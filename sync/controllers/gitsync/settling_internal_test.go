@@ -30,7 +30,7 @@ func TestSettling(t *testing.T) {
 			gs := &v1alpha1.GitSync{Status: v1alpha1.GitSyncStatus{AttemptedRevision: "main@sha1:a"}}
 			before := gs.Status.DeepCopy()
 			c.change(&gs.Status)
-			s := &scope{gs: gs, session: &session{sickSince: c.since}}
+			s := &scope{gs: gs, session: &session{sick: sickness{since: c.since}}}
 			assert.Equal(t, c.waits, s.settling(before) > 0, c.reason)
 		})
 	}

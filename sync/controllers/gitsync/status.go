@@ -22,16 +22,16 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	s.gs.Status.Clusters = s.clusterStatuses()
 	s.gs.Status.AppliedDigest = ""
 	if own := s.session.targets[""]; own != nil {
-		s.gs.Status.AppliedDigest = own.applied
+		s.gs.Status.AppliedDigest = own.achieved.applied
 	}
 	s.reportHeld()
-	if s.session.source.known() { // otherwise nothing newer is known than what the status says
+	if s.session.desired.source.known() { // otherwise nothing newer is known than what the status says
 		s.gs.Status.ProblemCount = int32(len(problems))
 		s.gs.Status.Problems = reconcile.Problems(problems)
 		s.gs.Status.AttemptedRevision = s.attemptedRevision()
 	}
-	if s.session.source.known() {
-		s.session.reported = s.session.digest
+	if s.session.desired.source.known() {
+		s.session.reported = s.session.desired.digest
 	}
 	err := s.firstError(problems)
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
@@ -47,12 +47,12 @@ func (s *scope) report() (reconcile.Outcome, error) {
 			return s.reportSick(outcome, sick)
 		}
 	}
-	s.session.sickSince = time.Time{}
+	s.session.sick = sickness{}
 	if _, behind := s.pausedClusters(); len(behind) > 0 {
 		return s.reportPaused(outcome, behind), nil
 	}
-	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.notes() + s.pausedNote() + s.session.ignored
+	s.gs.Status.Revision = s.session.desired.source.revision.String()
+	outcome.Message = s.message() + s.notes() + s.pausedNote() + s.session.desired.ignored
 	return outcome, nil
 }
 
@@ -65,10 +65,10 @@ func (s *scope) notes() string {
 // that could not be read, and the folder before is maintained: the revision of one folder must never
 // be taken for that of another.
 func (s *scope) attemptedRevision() string {
-	if wanted := s.wanted(); s.session.source.path != wanted.path || s.session.source.ignore != wanted.ignore {
+	if wanted := s.wanted(); s.session.desired.source.path != wanted.path || s.session.desired.source.ignore != wanted.ignore {
 		return ""
 	}
-	return s.session.source.revision.String()
+	return s.session.desired.source.revision.String()
 }
 
 // firstError returns why the GitSync is not ready; causes that hide others come first.
@@ -79,7 +79,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 	}
 	if len(problems) > 0 {
 		reason := reasonOf(problems)
-		if len(s.session.problems) > 0 {
+		if len(s.session.desired.problems) > 0 {
 			reason = v1alpha1.InvalidManifestReason
 		}
 		return reconcile.Waiting(reason, s.requeueAfter(), "%s%s", s.summarize(problems), s.warnings(apply.ReasonPruneHeld))
@@ -99,7 +99,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 // neglected says, to be appended to a message, that what was delivered is not corrected for lack of
 // its objects.
 func (s *scope) neglected() string {
-	if len(s.known()) == 0 || !s.lacksObjects() {
+	if len(s.session.record.known()) == 0 || !s.lacksObjects() {
 		return ""
 	}
 	return "; drift correction is paused until then"
@@ -116,7 +116,7 @@ func reasonOf(problems []manifest.Problem) string {
 
 // problems returns those of the manifests and of every cluster, in a stable order.
 func (s *scope) problems() []manifest.Problem {
-	all := slices.Clone(s.session.problems)
+	all := slices.Clone(s.session.desired.problems)
 	for _, t := range s.targets() {
 		all = append(all, t.problems()...)
 	}
@@ -176,14 +176,24 @@ func (s *scope) health() health.Summary {
 	return all
 }
 
+// sickness is the time since which objects of a digest are not healthy; zero if all are.
+type sickness struct {
+	since  time.Time
+	digest string
+}
+
+// lasts returns for how long objects of a digest have not been healthy.
+func (x *sickness) lasts(digest string) time.Duration {
+	if x.since.IsZero() || x.digest != digest {
+		*x = sickness{since: time.Now(), digest: digest}
+	}
+	return time.Since(x.since)
+}
+
 // reportSick returns the outcome while objects are not healthy: progress within spec.timeout, a
 // failure after it. Their watches enqueue the GitSync.
 func (s *scope) reportSick(outcome reconcile.Outcome, sick health.Summary) (reconcile.Outcome, error) {
-	now := time.Now()
-	if s.session.sickSince.IsZero() || s.session.sickDigest != s.session.digest {
-		s.session.sickSince, s.session.sickDigest = now, s.session.digest
-	}
-	left := s.gs.GetTimeout() - now.Sub(s.session.sickSince)
+	left := s.gs.GetTimeout() - s.session.sick.lasts(s.session.desired.digest)
 	if left <= 0 || sick.Failed() {
 		return outcome, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", sick)
 	}
@@ -201,7 +211,7 @@ const settlesWithin = 2 * time.Second
 // settling returns for how long it need not be written that objects are not healthy yet; zero if
 // the status has other changes.
 func (s *scope) settling(before *v1alpha1.GitSyncStatus) time.Duration {
-	if s.session.sickSince.IsZero() {
+	if s.session.sick.since.IsZero() {
 		return 0
 	}
 	after := s.gs.Status.DeepCopy()
@@ -209,7 +219,7 @@ func (s *scope) settling(before *v1alpha1.GitSyncStatus) time.Duration {
 	if !equality.Semantic.DeepEqual(before, after) {
 		return 0
 	}
-	return settlesWithin - time.Since(s.session.sickSince)
+	return settlesWithin - time.Since(s.session.sick.since)
 }
 
 // clusterStatuses returns the status of each cluster; nil for a GitSync that delivers to its own
@@ -221,7 +231,7 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 		return nil
 	}
 	for _, t := range targets {
-		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.revision, AppliedDigest: t.applied, Leaving: t.leaving}
+		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.achieved.revision, AppliedDigest: t.achieved.applied, Leaving: t.leaving}
 		switch {
 		case t.paused():
 			c.Ready, c.Reason, c.Message = s.isCurrent(t), v1alpha1.SuspendedReason, t.state.Lost.Error()
@@ -230,8 +240,8 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 		case t.state.Result.Err != nil:
 			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.state.Result.Err.Error()
 		case len(t.state.Result.Problems) > 0:
-			c.Reason, c.Message = reasonOf(t.state.Result.Problems), summarize(t.state.Result.Problems, 0, s.session.count)
-		case t.state.Digest == "" || t.state.Digest != s.session.digest || len(t.state.Result.Waiting) > 0:
+			c.Reason, c.Message = reasonOf(t.state.Result.Problems), summarize(t.state.Result.Problems, 0, s.session.desired.count)
+		case t.state.Digest == "" || t.state.Digest != s.session.desired.digest || len(t.state.Result.Waiting) > 0:
 			c.Reason = v1alpha1.ProgressingReason
 		default:
 			c.Ready = true
@@ -242,12 +252,12 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 }
 
 func (s *scope) message() string {
-	message := fmt.Sprintf("applied %s: %s", s.session.source.revision, excerpt.Count(s.session.count, "object"))
+	message := fmt.Sprintf("applied %s: %s", s.session.desired.source.revision, excerpt.Count(s.session.desired.count, "object"))
 	switch {
 	case s.gs.Spec.ClusterSelector == nil:
 		return message
 	case len(s.session.targets) == 0:
-		return fmt.Sprintf("%s is applied nowhere: no KubernetesCluster of this namespace matches spec.clusterSelector", s.session.source.revision)
+		return fmt.Sprintf("%s is applied nowhere: no KubernetesCluster of this namespace matches spec.clusterSelector", s.session.desired.source.revision)
 	default:
 		return message + " in " + excerpt.Count(len(s.session.targets), "cluster")
 	}

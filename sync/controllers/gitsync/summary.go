@@ -21,7 +21,7 @@ func (s *scope) summarize(problems []manifest.Problem) string {
 			clusters++
 		}
 	}
-	return summarize(problems, len(s.session.problems), s.session.count*clusters)
+	return summarize(problems, len(s.session.desired.problems), s.session.desired.count*clusters)
 }
 
 // summarize counts problems by what they keep from happening, and shows the first. The first unread of
@@ -64,7 +64,7 @@ func (s *scope) tellChanges(t *target, changes []apply.Change) {
 		reason, act, note string
 	}{
 		{apply.Recreated, v1alpha1.RecreatedReason, "Recreate", "deleted and created again, because a field cannot be changed: "},
-		{apply.Deleted, v1alpha1.PrunedReason, "Prune", fmt.Sprintf("deleted, because not in %s: ", s.session.source.revision)},
+		{apply.Deleted, v1alpha1.PrunedReason, "Prune", fmt.Sprintf("deleted, because not in %s: ", s.session.desired.source.revision)},
 	} {
 		var names []string
 		for _, c := range changes {

@@ -15,28 +15,26 @@ import (
 
 // restore reads back, once after a start, what was delivered and where.
 func (r *Reconciler) restore(ctx context.Context, s *scope) error {
-	if s.session.restored {
+	if s.session.targets != nil {
 		return nil
 	}
 	delivered, err := r.inventories.Load(ctx, r.Client, s.gs, recorded(s.gs))
 	if err != nil {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
-	s.session.inventory = delivered
+	s.session.record.inventory = delivered
+	s.session.targets = map[string]*target{}
 	for _, c := range s.gs.Status.Clusters {
-		t := r.newTarget(s, c.Name, c.Revision)
-		t.applied = c.AppliedDigest
+		was := achieved{revision: c.Revision, applied: c.AppliedDigest}
 		if c.Ready {
-			t.restored = s.gs.Status.ObservedGeneration
+			was.restored = s.gs.Status.ObservedGeneration
 		}
-		s.session.targets[c.Name] = t
+		s.session.targets[c.Name] = r.newTarget(s, c.Name, was)
 	}
 	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
-		own := r.newTarget(s, "", s.gs.Status.Revision)
-		own.applied = s.gs.Status.AppliedDigest
-		s.session.targets[""] = own
+		was := achieved{revision: s.gs.Status.Revision, applied: s.gs.Status.AppliedDigest}
+		s.session.targets[""] = r.newTarget(s, "", was)
 	}
-	s.session.restored = true
 	return nil
 }
 
@@ -50,11 +48,12 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 	for name, kc := range selected {
 		t := s.session.targets[name]
 		if t == nil {
-			t = r.newTarget(s, name, "")
+			t = r.newTarget(s, name, achieved{})
 			s.session.targets[name] = t
 		}
 		if t.leaving {
-			t.leaving, t.delivered, t.restored = false, "", 0
+			t.leaving = false
+			t.achieved.outdated()
 		}
 		t.identify(kc)
 		r.engage(s, t, kc)
@@ -97,25 +96,25 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 // happened there. kc is nil for the GitSync's own cluster, which nothing pauses.
 func (r *Reconciler) engage(s *scope, t *target, kc *v1alpha1.KubernetesCluster) {
 	if err := r.use(s, t, kc); err != nil && t.delivery.Lose(err) {
-		s.session.uncollected = true
+		s.session.record.uncollected = true
 	}
 	t.state = t.delivery.Look()
 	if !t.state.News {
 		return
 	}
-	s.delivered, s.session.uncollected = true, true
+	s.delivered, s.session.record.uncollected = true, true
 	if t.leaving {
 		return
 	}
 	s.tellChanges(t, t.state.Result.Changes)
-	if t.applied == "" || t.delivered != t.state.Digest { // no correction is worth a write of the status
-		t.applied = t.delivery.Applier().Digest(s.apply)
+	if t.achieved.applied == "" || t.achieved.delivered != t.state.Digest { // no correction is worth a write of the status
+		t.achieved.applied = t.delivery.Applier().Digest(r.owner(s.gs))
 	}
-	if t.delivered = ""; !t.state.Clean() {
+	if t.achieved.delivered = ""; !t.state.Clean() {
 		return
 	}
-	if t.delivered = t.state.Digest; t.delivered == s.session.digest {
-		t.revision = s.session.source.revision.String()
+	if t.achieved.delivered = t.state.Digest; t.achieved.delivered == s.session.desired.digest {
+		t.achieved.revision = s.session.desired.source.revision.String()
 	}
 }
 
@@ -133,10 +132,7 @@ func (r *Reconciler) use(s *scope, t *target, kc *v1alpha1.KubernetesCluster) er
 	if err != nil {
 		return err
 	}
-	if t.base != base {
-		r.leaveArrivals(s, t)
-		t.base = base
-	}
+	t.definitions.in(base)
 	t.delivery.Use(view, base)
 	return nil
 }
@@ -165,8 +161,8 @@ func (r *Reconciler) view(gs *v1alpha1.GitSync, base *cluster.Cluster) (*cluster
 // inventory does not keep the objects of the last cluster: without any cluster in the status, they
 // would be taken for objects in the GitSync's own (restore).
 func (r *Reconciler) forgetTarget(s *scope, t *target) {
-	s.session.uncollected = true
-	r.leaveArrivals(s, t)
+	s.session.record.uncollected = true
+	t.definitions.leave()
 	t.delivery.Forget()
 	delete(s.session.targets, t.name)
 }

@@ -110,13 +110,6 @@ func keeps(object metav1.Object) bool {
 	return false
 }
 
-// fieldsOf identifies the set of fields of an object that our applies set, or Helm on our behalf.
-// It is the same whether the object came as JSON or as protobuf.
-func fieldsOf(object metav1.Object) digest {
-	sets, _ := owned(object)
-	return fieldsDigest(sets)
-}
-
 // owned returns the sets of fields of an object that are ours, one for each entry of its managed fields, and
 // when each was last written.
 func owned(object metav1.Object) (sets []any, times []string) {

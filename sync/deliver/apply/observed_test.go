@@ -70,3 +70,10 @@ func TestOwner(t *testing.T) {
 		}
 	}
 }
+
+// fieldsOf identifies the set of fields of an object that our applies set, or Helm on our behalf.
+// It is the same whether the object came as JSON or as protobuf.
+func fieldsOf(object metav1.Object) digest {
+	sets, _ := owned(object)
+	return fieldsDigest(sets)
+}

@@ -25,8 +25,10 @@ type indexEntry struct {
 }
 
 // parseIndex reads an index, JSON or YAML, piece by piece: a decoded document takes many times its
-// size, of which we need little, and it is not trusted. Only an index that is written otherwise
-// than Helm and the known servers do is decoded as a whole, and then it must be small.
+// size (BenchmarkParseIndex: 73 MB are allocated for 20,000 versions in 2.8 MB), of which we need little,
+// and it is not trusted. Piece by piece takes two and a half times as long, and nothing outlives its piece.
+// Only an index that is written otherwise than Helm and the known servers do is decoded as a whole, and then
+// it must be small.
 func parseIndex(doc io.ReadSeeker, limits Limits) (*index, error) {
 	readers, err := readersOf(doc)
 	if err != nil {

@@ -150,7 +150,9 @@ type suspicion struct {
 	at         time.Time
 }
 
-// mendAgain is how long a commit that could not be read is not fetched a second time.
+// mendAgain is how long a commit that could not be read is not fetched a second time. Without that, a commit that
+// the server itself has damaged would have the whole repository fetched at the end of each back-off, which a
+// GitSync bounds to 5 min: 288 times a day in place of once.
 const mendAgain = 24 * time.Hour
 
 // noted returns the error of a read of a commit. If the mirror is damaged, the next open does not
