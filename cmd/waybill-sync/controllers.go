@@ -52,7 +52,7 @@ func addLocal(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, o *
 func dataControllers(mgr ctrl.Manager, o *options) []controller {
 	// The client of the manager caches no Secrets.
 	store := &metadata.Store{Client: mgr.GetClient(), SystemNamespace: o.systemNamespace, Directory: o.metadataDir, Room: metadata.NewRoom(definitionsMemory())}
-	finder := &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}
+	finder := &contents.Finder{Reader: mgr.GetAPIReader(), Volumes: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
 	return []controller{
 		{executionHook, func(ctx context.Context, mgr ctrl.Manager) error {
 			runner, err := hook.NewRunner(mgr.GetConfig())

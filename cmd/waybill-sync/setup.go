@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -47,8 +48,23 @@ const unusedMirror = 24 * time.Hour
 // context was canceled record their progress, and everything else stops.
 const shutdownRest = 30 * time.Second
 
+// driverOnly is a transform that keeps the CSI driver of a PersistentVolume, and nothing else but its name and version.
+func driverOnly(in any) (any, error) {
+	volume, ok := in.(*corev1.PersistentVolume)
+	if !ok {
+		return in, nil
+	}
+	kept := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
+		Name: volume.Name, UID: volume.UID, ResourceVersion: volume.ResourceVersion,
+	}}
+	if csi := volume.Spec.CSI; csi != nil {
+		kept.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver}
+	}
+	return kept, nil
+}
+
 // newManager returns a manager for the hub. Its caches hold our own kinds, without managed fields,
-// and the metadata of Secrets.
+// the metadata of Secrets, and the CSI drivers of PersistentVolumes.
 func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -57,7 +73,10 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 		}
 	}
 	guard := rewind.NewGuard()
-	caches := cache.Options{DefaultTransform: cluster.Trim, NewInformer: guard.NewInformer}
+	caches := cache.Options{
+		DefaultTransform: cluster.Trim, NewInformer: guard.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{&corev1.PersistentVolume{}: {Transform: driverOnly}},
+	}
 	if o.watchNamespace != "" {
 		caches.DefaultNamespaces = map[string]cache.Config{o.watchNamespace: {}}
 	}

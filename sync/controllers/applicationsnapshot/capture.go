@@ -19,8 +19,10 @@ import (
 // capture stores the definitions of everything that belongs to the application.
 func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	// What waits here for another snapshot makes way for a rollback that waits for both.
-	if yields, err := s.yieldsTo(ctx, s.r.Client); yields || err != nil {
-		return v1alpha1.SnapshotPending, err
+	if known, err := s.rollbacks(ctx, s.obj.Status.Plan.ApplicationName, s.r.Client); err != nil {
+		return "", err
+	} else if known.first(hold.UnderWay) != "" {
+		return s.yieldToRollback(), nil
 	}
 	free, err := s.enter(ctx)
 	if err != nil {
@@ -44,9 +46,10 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if err := s.commit(ctx); err != nil {
 		return "", err
 	}
-	// Only now: a rollback either sees that the snapshot begins, or is seen here.
-	if yields, err := s.yieldsTo(ctx, s.r.Direct); yields || err != nil {
-		return v1alpha1.SnapshotPending, err
+	if unchanged, err := s.checkRollbacks(ctx); err != nil {
+		return "", err
+	} else if !unchanged {
+		return s.yieldToRollback(), nil
 	}
 	handle, err := s.r.Store.Save(ctx, s.obj.UID, s.obj.Status.Plan.Metadata, objects)
 	if err != nil {
@@ -63,17 +66,25 @@ func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	return v1alpha1.SnapshotQuiescing, nil
 }
 
-// yieldsTo reports whether a rollback of the application is under way: the snapshot begins again when that has ended,
-// since the application has other volumes then.
-func (s *scope) yieldsTo(ctx context.Context, reader client.Reader) (bool, error) {
-	rollback, err := s.rollback(ctx, s.obj.Status.Plan.ApplicationName, reader, hold.UnderWay)
-	if err != nil || rollback == "" {
+// checkRollbacks reports whether no rollback of the application is under way, and none has begun, ended or changed since
+// what belongs to the application was looked up, as far as it was known then: the cache may have been behind. It is called
+// when the status says that the snapshot begins: a rollback either sees that, or is seen here.
+func (s *scope) checkRollbacks(ctx context.Context) (bool, error) {
+	now, err := s.rollbacks(ctx, s.obj.Status.Plan.ApplicationName, s.r.Direct)
+	if err != nil {
 		return false, err
 	}
+	s.session.behind = now.versions() != s.session.rollbacks
+	return !s.session.behind && now.first(hold.UnderWay) == "", nil
+}
+
+// yieldToRollback has the snapshot begin again, after a rollback that is under way: the application has other volumes
+// then.
+func (s *scope) yieldToRollback() v1alpha1.SnapshotPhase {
 	s.leave()
 	s.session.contents = nil
 	conditions.Delete(s.obj, v1alpha1.PreHookExecutionCompletedCondition)
-	return true, nil
+	return v1alpha1.SnapshotPending
 }
 
 // hasTurn reports whether it is the turn of the snapshot. What belongs to its application is not looked up before,

@@ -42,6 +42,7 @@ func (s *scope) cut(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	s.obj.Status.CreationTime = cutAt(states)
+	s.session.cuts = s.r.watch.Cuts(states)
 	consistency, err := s.consistency(ctx)
 	s.obj.Status.Consistency = consistency
 	return v1alpha1.SnapshotReleasing, err
@@ -166,11 +167,12 @@ func (s *scope) checkRest(ctx context.Context) error {
 			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, must stop managing them; or use hooks", w.Kind, w.Name, replicas)
 		}
 	}
-	rollback, err := s.rollback(ctx, s.obj.Status.Plan.ApplicationName, s.r.Direct, hold.Changes)
+	// One that is undone looks for snapshots before it says that it begins.
+	rollbacks, err := s.rollbacks(ctx, s.obj.Status.Plan.ApplicationName, s.r.Direct)
 	if err != nil {
 		return err
 	}
-	if rollback != "" {
+	if rollback := rollbacks.first(hold.Changes); rollback != "" {
 		return kernel.Stalled(v1alpha1.NotQuiescedReason, "ApplicationRollback %q began before the volumes were cut: create another ApplicationSnapshot when it has ended", rollback)
 	}
 	if s.obj.Status.Plan.Quiesce != v1alpha1.QuiesceScaleDown {
@@ -241,8 +243,7 @@ func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		}
 		s.pause(s.deadline())
 		s.show(now)
-		ready, _ = usable(s.obj.Status.Volumes)
-		s.message = fmt.Sprintf("%d of %d VolumeSnapshots are ready to use", ready, len(now))
+		s.message = awaited(s.obj.Status.Volumes)
 		return "", nil
 	}
 	if err := s.checkCut(ctx, now, states); err != nil {
@@ -257,12 +258,18 @@ func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 
 // checkCut fails if a volume was cut again since the application was released, which it may have been then.
 func (s *scope) checkCut(ctx context.Context, now []v1alpha1.SnapshotVolume, states []volumes.State) error {
-	again, err := s.r.volumes.CutAgain(ctx, now, states)
+	again, err := s.r.watch.CutAgain(ctx, now, states, s.session.cuts)
 	if err != nil || len(again) == 0 {
 		return err
 	}
 	return kernel.Stalled(v1alpha1.NotQuiescedReason, "the VolumeSnapshotContents of PersistentVolumeClaims %s were deleted after their volumes were cut, so that these are cut again when the application is not quiesced: create another ApplicationSnapshot",
 		excerpt.Names(again, mostNames))
+}
+
+// awaited says how many volumes are ready to use.
+func awaited(volumes []v1alpha1.SnapshotVolume) string {
+	ready, _ := usable(volumes)
+	return fmt.Sprintf("%d of %d VolumeSnapshots are ready to use", ready, len(volumes))
 }
 
 // usable returns how many volumes are ready to use, and the size of all that is known of.

@@ -11,10 +11,10 @@ import (
 )
 
 // outlineOf returns what is needed of the contents of an application once its definitions are stored: which containers
-// hooks select, which workloads are scaled, and what is held. The rest may have 64 MiB, and applications stay quiesced for
+// hooks select, which workloads are scaled, what is held, and which claims are mounted. The rest may have 64 MiB, and applications stay quiesced for
 // as long as their drivers take.
 func outlineOf(found *contents.Contents) *contents.Contents {
-	kept := &contents.Contents{}
+	kept := &contents.Contents{Mounted: found.Mounted}
 	for i := range found.Pods {
 		kept.Pods = append(kept.Pods, podOutline(&found.Pods[i]))
 	}

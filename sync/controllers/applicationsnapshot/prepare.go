@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/snapshot/contents"
@@ -63,11 +64,16 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	if !s.hasTurn() {
 		return "", nil
 	}
-	rollback, err := s.rollback(ctx, plan.ApplicationName, s.r.Direct, hold.UnderWay)
+	// A cache that is behind is noticed before anything is stored, see checkRollbacks: then, the API server is asked.
+	reader := client.Reader(s.r.Client)
+	if s.session.behind {
+		reader = s.r.Direct
+	}
+	known, err := s.rollbacks(ctx, plan.ApplicationName, reader)
 	if err != nil {
 		return "", err
 	}
-	if rollback != "" {
+	if rollback := known.first(hold.UnderWay); rollback != "" {
 		s.leave()
 		s.message = fmt.Sprintf("waiting for ApplicationRollback %q of the application to end", rollback)
 		return "", nil
@@ -88,7 +94,7 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	s.obj.Status.Plan, s.obj.Status.Volumes = plan, chosen
-	s.session.contents = found
+	s.session.contents, s.session.rollbacks, s.surveyed = found, known.versions(), true
 	return v1alpha1.SnapshotCapturing, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 			return false, refused(v1alpha1.NotQuiescedReason, err)
 		}
 	}
-	using, err := scale.Using(ctx, s.r.cluster, s.obj.Namespace, s.claims())
+	using, err := s.using(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -174,6 +175,18 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	s.pause(until)
 	s.message = "waiting for Pods to end: " + excerpt.Names(using, mostNames)
 	return false, s.awaitUnused()
+}
+
+// using returns the names of the Pods that use the claims. If nothing was scaled to zero, and this pass has looked up what
+// belongs to the application, it has seen that already.
+func (s *scope) using(ctx context.Context) ([]string, error) {
+	if seen := s.session.outline; s.surveyed && seen != nil && len(s.obj.Status.Scaled) == 0 {
+		mounted := func(claim string) bool { return len(seen.Mounted[claim]) > 0 }
+		if !slices.ContainsFunc(s.claims(), mounted) {
+			return nil, nil
+		}
+	}
+	return scale.Using(ctx, s.r.cluster, s.obj.Namespace, s.claims())
 }
 
 // held returns what is left alone by those who deliver it while workloads are scaled to zero: these and, before

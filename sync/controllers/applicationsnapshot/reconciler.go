@@ -28,12 +28,13 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=executionhooks,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotclasses,verbs=get;list
 // +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshots,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=groupsnapshot.storage.k8s.io,resources=volumegroupsnapshotclasses,verbs=get
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=configmaps;services;serviceaccounts;replicationcontrollers;persistentvolumes,verbs=get;list
+// +kubebuilder:rbac:groups="",resources=configmaps;services;serviceaccounts;replicationcontrollers,verbs=get;list
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;list
@@ -100,12 +101,19 @@ type session struct {
 	watching atomic.Bool
 	// contents of the application, until its definitions are stored.
 	contents *contents.Contents
+	// rollbacks are the versions of those of the application before its contents were looked up, and behind is true if
+	// the cache did not know them.
+	rollbacks string
+	behind    bool
 	// outline is what is needed of them afterwards, as of when they were captured.
 	outline *contents.Contents
 	// summary of the definitions that were stored; nil if another process has.
 	summary *summary
 	// shown is when the status was last written on purpose.
 	shown time.Time
+	// cuts are the VolumeSnapshotContents that the volumes were cut as, as far as this process knows, by the UIDs of the
+	// VolumeSnapshots.
+	cuts map[types.UID]types.UID
 	// failing says since when a VolumeSnapshot has been in error, by claim.
 	failing map[string]time.Time
 }

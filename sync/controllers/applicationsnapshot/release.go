@@ -48,6 +48,9 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	s.obj.Status.Phase = v1alpha1.SnapshotWaiting
 	if s.obj.Status.Error != nil {
 		s.obj.Status.Phase = v1alpha1.SnapshotFailed
+	} else { // what follows has nothing to add to it
+		s.session.shown = time.Now()
+		s.pass.Announce(kernel.Outcome{Unknown: v1alpha1.ProgressingReason, Message: awaited(s.obj.Status.Volumes)})
 	}
 	s.progress()
 	if err := s.pass.Write(ctx); err != nil {

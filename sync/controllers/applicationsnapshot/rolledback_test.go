@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -112,6 +113,34 @@ func TestSnapshot_seesARollbackThatBeginsAtTheSameTime(t *testing.T) {
 	completed(w, b)
 	hub.AwaitReady(w.World, s)
 	assert.Equal(t, v1alpha1.ConsistencyApplication, s.Status.Consistency)
+}
+
+// S87, C63: what belongs to an application is looked up again if a rollback has begun and ended since, which the cache may
+// not have shown.
+func TestSnapshot_noticesARollbackThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.application("data")
+	b := w.rollback(v1alpha1.RollbackSaving)
+	var once sync.Once
+	w.handle(func(ctx context.Context, made write) error {
+		if made.phase == v1alpha1.SnapshotCapturing {
+			once.Do(func() {
+				other := w.set()
+				other.ObjectMeta = metav1.ObjectMeta{Name: "other", Labels: other.Labels}
+				other.Spec.Replicas = ptr.To[int32](0)
+				w.Create(other)
+				completed(w, b)
+			})
+		}
+		return made.carryOut()
+	})
+	s := w.take()
+	hub.AwaitReady(w.World, s)
+	w.letBe()
+	after := w.snapshot("after")
+	hub.AwaitReady(w.World, after)
+	assert.Equal(t, after.Status.Objects, s.Status.Objects, "it holds the definitions of after the rollback")
 }
 
 // rollback creates an ApplicationRollback of the application that is at a phase. No controller acts on it.

@@ -28,6 +28,8 @@ type scope struct {
 	obj     *v1alpha1.ApplicationSnapshot
 	pass    *kernel.Pass
 	session *session
+	// surveyed is true if this pass has looked up what belongs to the application.
+	surveyed bool
 
 	// message says what is waited for, and after is when to look again if nothing happens; zero for
 	// never.
@@ -90,13 +92,16 @@ func (s *scope) commit(ctx context.Context) error {
 	return s.pass.Write(ctx)
 }
 
-// show has the status say how far the volumes are, once a second at most: a driver is done with several of them at
-// nearly the same time, and should not wait for what is said about it.
+// showEvery is how often the status says at most how far the volumes are.
+const showEvery = 5 * time.Second
+
+// show has the status say how far the volumes are: a driver is done with several of them at nearly the same time, and
+// should not wait for what is said about it.
 func (s *scope) show(volumes []v1alpha1.SnapshotVolume) {
 	if slices.Equal(volumes, s.obj.Status.Volumes) {
 		return
 	}
-	if next := s.session.shown.Add(second); time.Now().Before(next) {
+	if next := s.session.shown.Add(showEvery); time.Now().Before(next) {
 		s.pause(next)
 		return
 	}
@@ -170,7 +175,7 @@ func (s *scope) contents(ctx context.Context) (*contents.Contents, error) {
 		if err != nil {
 			return nil, unfit(err)
 		}
-		s.session.contents = found
+		s.session.contents, s.surveyed = found, true
 	}
 	return s.session.contents, nil
 }

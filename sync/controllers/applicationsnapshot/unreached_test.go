@@ -2,6 +2,7 @@ package applicationsnapshot_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/hook"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -30,4 +32,23 @@ func TestSnapshot_releasesOnceTheNodeIsReached(t *testing.T) {
 	assert.Equal(t, int32(3), refused.Load(), "it was run until it succeeded, and no more")
 	assert.Equal(t, v1alpha1.ConsistencyApplication, s.Status.Consistency)
 	assert.Nil(t, s.Status.Error)
+}
+
+// S94: a post-hook that its container cannot run is not tried again, and the snapshot says so.
+func TestSnapshot_endsAtOnceIfThePostHookCannotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.application("data")
+	var refused atomic.Int32
+	w.refuse(func(command []string) error {
+		if slices.Contains(command, "echo unlock >>data/log") {
+			refused.Add(1)
+			return fmt.Errorf("exec: %w: executable file not found in $PATH", hook.ErrNotRunnable)
+		}
+		return nil
+	})
+	failure := w.awaitFailed(w.take())
+	assert.Equal(t, v1alpha1.PostHookFailedReason, failure.Reason)
+	assert.Contains(t, failure.Message, "executable file not found")
+	assert.Equal(t, int32(1), refused.Load())
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,21 +36,39 @@ func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnap
 	return "", nil
 }
 
-// rollback returns the name of an ApplicationRollback of the application that is one of those; empty if there is none.
-// When it has ended, the snapshot is reconciled.
-func (s *scope) rollback(ctx context.Context, application string, reader client.Reader, those func(*v1alpha1.ApplicationRollback) bool) (string, error) {
+// rollbacks are the ApplicationRollbacks of an application, sorted by their names.
+type rollbacks []v1alpha1.ApplicationRollback
+
+// rollbacks returns those of an application. When one of them changes, the snapshot is reconciled.
+func (s *scope) rollbacks(ctx context.Context, application string, reader client.Reader) (rollbacks, error) {
 	all := &v1alpha1.ApplicationRollbackList{}
 	if err := reader.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
-		return "", fmt.Errorf("list ApplicationRollbacks: %w", err)
+		return nil, fmt.Errorf("list ApplicationRollbacks: %w", err)
 	}
-	for i := range all.Items {
-		b := &all.Items[i]
-		same := b.Spec.ApplicationName == s.obj.Spec.Source.ApplicationName || b.Status.ApplicationName == application
-		if same && those(b) {
-			return b.Name, nil
+	found := slices.DeleteFunc(all.Items, func(b v1alpha1.ApplicationRollback) bool {
+		return b.Spec.ApplicationName != s.obj.Spec.Source.ApplicationName && b.Status.ApplicationName != application
+	})
+	slices.SortFunc(found, func(a, b v1alpha1.ApplicationRollback) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// first returns the name of the first one that is one of those; empty if there is none.
+func (r rollbacks) first(those func(*v1alpha1.ApplicationRollback) bool) string {
+	for i := range r {
+		if those(&r[i]) {
+			return r[i].Name
 		}
 	}
-	return "", nil
+	return ""
+}
+
+// versions returns what changes when one of them does, begins to be one, or ceases to be.
+func (r rollbacks) versions() string {
+	var all strings.Builder
+	for i := range r {
+		fmt.Fprintf(&all, "%s/%s ", r[i].UID, r[i].ResourceVersion)
+	}
+	return all.String()
 }
 
 // needs reports whether a rollback needs a snapshot: the one that it goes to until it has ended, and that of

@@ -87,6 +87,8 @@ func (w *work) record(ctx context.Context, run *v1alpha1.HookRun, r hook.Result,
 	switch {
 	case errors.Is(err, hook.ErrTimeout):
 		run.Message = fmt.Sprintf("the command did not exit within %s; it may still run", w.action.GetTimeout())
+	case errors.Is(err, hook.ErrNotRunnable):
+		run.Message = err.Error()
 	case err != nil && ctx.Err() != nil:
 		run.State, run.Message = v1alpha1.HookRunInterrupted, "waybill-sync ended while the command ran; whether it succeeded is not known"
 	case err != nil:

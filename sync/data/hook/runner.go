@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +51,14 @@ type Result struct {
 // ends no command of a connection that is closed.
 var ErrTimeout = errors.New("the command did not exit in time")
 
+// ErrNotRunnable is returned for a command that the container runtime cannot start, because the container has no such
+// executable, or may not execute it: it does not run at another try either.
+var ErrNotRunnable = errors.New("the container cannot run the command")
+
+// notRunnable are the messages of runc and crun that say so. What else they say, as that they are out of resources, may
+// pass.
+var notRunnable = regexp.MustCompile(`(?i)executable file .*not found|exec: "[^"]*": (stat [^:]*: no such file or directory|permission denied|is a directory)|exec format error`)
+
 // Runner runs commands in containers of one cluster. It is safe for concurrent use.
 type Runner struct {
 	config *rest.Config
@@ -65,11 +76,12 @@ func NewRunner(config *rest.Config) (*Runner, error) {
 
 // Run runs a command and returns how it exited. An error means that it is not known whether or how
 // the command ran: the API server or the node refused or broke the connection, or the time was up
-// (ErrTimeout).
+// (ErrTimeout). Only with ErrNotRunnable is it known that it did not.
 func (r *Runner) Run(ctx context.Context, t Target, command []string, timeout time.Duration) (Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeout)
 	defer cancel()
-	stream, err := r.open(t, command)
+	var connected atomic.Bool
+	stream, err := r.open(t, command, &connected)
 	if err != nil {
 		return Result{}, err
 	}
@@ -84,28 +96,48 @@ func (r *Runner) Run(ctx context.Context, t Target, command []string, timeout ti
 	case errors.As(err, &exited):
 		result.ExitCode = int32(exited.Code)
 		return result, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && (connected.Load() || !errors.Is(context.Cause(ctx), ErrTimeout)):
 		return result, context.Cause(ctx)
-	default:
-		return result, fmt.Errorf("exec in container %s of Pod %s/%s: %w", t.Container, t.Namespace, t.Pod, err)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("the API server did not answer within %s", timeout)
+	case notRunnable.MatchString(err.Error()):
+		err = fmt.Errorf("%w: %s", ErrNotRunnable, oneLine(err.Error()))
 	}
+	return result, fmt.Errorf("exec in container %s of Pod %s/%s: %w", t.Container, t.Namespace, t.Pod, err)
 }
 
-// open prepares a connection; WebSockets are preferred, as older API servers know only SPDY.
-func (r *Runner) open(t Target, command []string) (remotecommand.Executor, error) {
+// open prepares a connection, which says that it is there; WebSockets are preferred, as older API servers know only SPDY.
+func (r *Runner) open(t Target, command []string, connected *atomic.Bool) (remotecommand.Executor, error) {
+	config := rest.CopyConfig(r.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noting{next, connected} })
 	url := r.pods.Get().Namespace(t.Namespace).Resource("pods").Name(t.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Container: t.Container, Command: command, Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec).URL()
-	spdy, err := remotecommand.NewSPDYExecutor(r.config, "POST", url)
+	spdy, err := remotecommand.NewSPDYExecutor(config, "POST", url)
 	if err != nil {
 		return nil, fmt.Errorf("prepare exec: %w", err)
 	}
-	socket, err := remotecommand.NewWebSocketExecutor(r.config, "GET", url.String())
+	socket, err := remotecommand.NewWebSocketExecutor(config, "GET", url.String())
 	if err != nil {
 		return nil, fmt.Errorf("prepare exec: %w", err)
 	}
 	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
+}
+
+// noting notes that a request was answered: until then, the command has not been asked for.
+type noting struct {
+	http.RoundTripper
+	answered *atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer, err := n.RoundTripper.RoundTrip(req)
+	if err == nil {
+		n.answered.Store(true)
+	}
+	return answer, err
 }

@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/sync/data/hook"
 	"waybill.dev/waybill/test/env"
@@ -97,4 +99,16 @@ func TestRunner_namesThePodThatItCannotReach(t *testing.T) {
 	_, err := w.Run(t.Context(), w.target, []string{"true"}, limit)
 	assert.ErrorContains(t, err, "exec in container main of Pod "+w.target.Namespace+"/gone: ")
 	assert.ErrorContains(t, err, "not found")
+}
+
+// Of a command that was not asked for, because the API server did not answer in time, it is not said that it may run.
+func TestRunner_tellsACommandThatHangsFromAnAPIServerThatDoes(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections, and answers nothing
+	require.NoError(t, err)
+	defer listener.Close()
+	runner, err := hook.NewRunner(&rest.Config{Host: "http://" + listener.Addr().String()})
+	require.NoError(t, err)
+	_, err = runner.Run(t.Context(), hook.Target{Namespace: "ns", Pod: "db"}, []string{"true"}, time.Second)
+	require.NotErrorIs(t, err, hook.ErrTimeout)
+	assert.ErrorContains(t, err, "the API server did not answer within 1s")
 }

@@ -97,7 +97,13 @@ func (s *survey) driverOf(ctx context.Context, volume string) (string, error) {
 		return "", nil
 	}
 	found := &corev1.PersistentVolume{}
-	err := s.Reader.Get(ctx, client.ObjectKey{Name: volume}, found)
+	if s.Volumes == nil || s.Volumes.Get(ctx, client.ObjectKey{Name: volume}, found) != nil { // a cache may not know it yet
+		found = &corev1.PersistentVolume{}
+	}
+	var err error
+	if found.Name == "" {
+		err = s.Reader.Get(ctx, client.ObjectKey{Name: volume}, found)
+	}
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return "", nil

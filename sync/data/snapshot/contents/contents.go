@@ -71,7 +71,10 @@ var ErrTooLarge = errors.New("the application is too large")
 type Finder struct {
 	// Reader reads from the API server, without a cache.
 	Reader client.Reader
-	Mapper meta.RESTMapper
+	// Volumes reads PersistentVolumes, of which only the CSI driver is asked for: that never changes, so that a cache may
+	// be behind. Default: Reader.
+	Volumes client.Reader
+	Mapper  meta.RESTMapper
 }
 
 // Find returns what belongs to an Application. The error is a NotFound if there is no such Application,

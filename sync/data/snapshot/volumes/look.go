@@ -145,10 +145,25 @@ func (v *Volumes) adopt(ctx context.Context, o Owner, group string, found member
 	return nil
 }
 
+// Cuts returns the UIDs of the VolumeSnapshotContents that volumes were cut as, by those of their VolumeSnapshots, as far as
+// they are known. CutAgain tells others from them.
+func (w *Watch) Cuts(states []State) map[types.UID]types.UID {
+	known := map[types.UID]types.UID{}
+	for _, state := range states {
+		for _, content := range w.follow(taken).of(state.UID) {
+			if content.CutAt != nil {
+				known[state.UID] = content.UID
+			}
+		}
+	}
+	return known
+}
+
 // CutAgain returns the claims of VolumeSnapshots that are ready, of which the driver has taken another snapshot since they
 // were cut: it does that if the VolumeSnapshotContent is lost, and the VolumeSnapshot does not show it, because it keeps
-// the time of the first one. What is lost and not replaced yet counts, too.
-func (v *Volumes) CutAgain(ctx context.Context, volumes []v1alpha1.SnapshotVolume, states []State) ([]string, error) {
+// the time of the first one. What is lost and not replaced yet counts, too. Of those whose first content is not known, as
+// after a restart, the times are compared only.
+func (w *Watch) CutAgain(ctx context.Context, volumes []v1alpha1.SnapshotVolume, states []State, first map[types.UID]types.UID) ([]string, error) {
 	again := make([]bool, len(volumes))
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(parallel)
@@ -156,8 +171,14 @@ func (v *Volumes) CutAgain(ctx context.Context, volumes []v1alpha1.SnapshotVolum
 		if volumes[i].VolumeGroupSnapshot != "" {
 			continue // what was taken of a group is never taken on its own
 		}
-		all.Go(func() (err error) {
-			again[i], err = v.cutAgain(ctx, state)
+		// One that is ready is what the VolumeSnapshot has become ready by. Else the watch is behind.
+		if seen := w.follow(taken).of(state.UID)[types.NamespacedName{Name: state.Content}]; seen != nil && seen.Ready {
+			again[i] = isAnother(state, first[state.UID], seen.State)
+			continue
+		}
+		all.Go(func() error {
+			content, err := w.volumes.content(ctx, state.Content)
+			again[i] = isAnother(state, first[state.UID], content)
 			return err
 		})
 	}
@@ -173,19 +194,38 @@ func (v *Volumes) CutAgain(ctx context.Context, volumes []v1alpha1.SnapshotVolum
 	return claims, nil
 }
 
-func (v *Volumes) cutAgain(ctx context.Context, state State) (bool, error) {
+// isAnother reports whether a content is not the one that a VolumeSnapshot was cut as.
+func isAnother(of State, first types.UID, content State) bool {
+	if content.CutAt == nil || first != "" && content.UID != first {
+		return true
+	}
+	cut := content.CutAt.Rfc3339Copy() // as the VolumeSnapshot has it
+	return !cut.Equal(of.CutAt)
+}
+
+// content returns how far a VolumeSnapshotContent is; nothing if it is gone.
+func (v *Volumes) content(ctx context.Context, name string) (State, error) {
 	content := &snapshotv1.VolumeSnapshotContent{}
-	err := v.Client.Get(ctx, client.ObjectKey{Name: state.Content}, content)
+	err := v.Client.Get(ctx, client.ObjectKey{Name: name}, content)
 	switch {
 	case gone(err):
-		return true, nil
+		return State{}, nil
 	case err != nil:
-		return false, fmt.Errorf("get VolumeSnapshotContent %q: %w", state.Content, err)
-	case content.Status == nil || content.Status.CreationTime == nil:
-		return true, nil
+		return State{}, fmt.Errorf("get VolumeSnapshotContent %q: %w", name, err)
 	}
-	at := metav1.NewTime(time.Unix(0, *content.Status.CreationTime)).Rfc3339Copy() // as the VolumeSnapshot has it
-	return !at.Equal(state.CutAt), nil
+	return stateOfContent(content), nil
+}
+
+func stateOfContent(c *snapshotv1.VolumeSnapshotContent) State {
+	state := State{Exists: c.DeletionTimestamp.IsZero(), UID: c.UID}
+	if c.Status == nil {
+		return state
+	}
+	state.Ready = ptr.Deref(c.Status.ReadyToUse, false)
+	if c.Status.CreationTime != nil {
+		state.CutAt = ptr.To(metav1.NewTime(time.Unix(0, *c.Status.CreationTime)))
+	}
+	return state
 }
 
 // Gone reports whether a VolumeSnapshot does not exist, or is being deleted: a watch may be behind.

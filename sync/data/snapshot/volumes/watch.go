@@ -22,9 +22,9 @@ import (
 	"waybill.dev/waybill/sync/keyed"
 )
 
-// Watch watches the VolumeSnapshots and VolumeGroupSnapshots that have our label, from when they are
-// first asked for: their kinds may come later than we do. It knows how far each is, so that nothing is read
-// while an application is at rest.
+// Watch watches the VolumeSnapshots and VolumeGroupSnapshots that have our label, and VolumeSnapshotContents, which cannot
+// have it, from when they are first asked for: their kinds may come later than we do. It knows how far each is, so that
+// nothing is read while an application is at rest.
 type Watch struct {
 	ctx     context.Context
 	client  dynamic.Interface
@@ -43,6 +43,7 @@ type follower struct {
 var (
 	single  = snapshotv1.SchemeGroupVersion.WithResource("volumesnapshots")
 	grouped = groupsnapshotv1.SchemeGroupVersion.WithResource("volumegroupsnapshots")
+	taken   = snapshotv1.SchemeGroupVersion.WithResource("volumesnapshotcontents")
 )
 
 // NewWatch returns a watch until ctx ends. wake is called with the UID of the ApplicationSnapshot of what
@@ -56,7 +57,7 @@ func (w *Watch) Await(ctx context.Context, volumes []v1alpha1.SnapshotVolume) er
 	if len(volumes) == 0 {
 		return nil
 	}
-	kinds := []schema.GroupVersionResource{single}
+	kinds := []schema.GroupVersionResource{single, taken}
 	if len(groups(volumes)) > 0 {
 		kinds = append(kinds, grouped)
 	}
@@ -72,12 +73,15 @@ func (w *Watch) Await(ctx context.Context, volumes []v1alpha1.SnapshotVolume) er
 func (w *Watch) follow(kind schema.GroupVersionResource) (found *follower) {
 	w.feeds.Change(kind, func(known *follower) (*follower, bool) {
 		if found = known; found == nil || found.State().Ended {
-			reduce := seeSnapshot
-			if kind == grouped {
+			reduce, labels, wake := seeSnapshot, v1alpha1.SnapshotUIDLabel, w.wake
+			switch kind {
+			case grouped:
 				reduce = seeGroup
+			case taken:
+				reduce, labels, wake = seeContent, "", func(types.UID) {}
 			}
-			sink := &sink{wake: w.wake}
-			found = &follower{watch.New(watch.Objects(w.client.Resource(kind), v1alpha1.SnapshotUIDLabel), sink, reduce), sink}
+			sink := &sink{wake: wake}
+			found = &follower{watch.New(watch.Objects(w.client.Resource(kind), labels), sink, reduce), sink}
 			found.Start(w.ctx)
 		}
 		return found, true
@@ -90,7 +94,7 @@ type sight struct {
 	types.NamespacedName
 	State
 
-	// of is the ApplicationSnapshot that it is taken for.
+	// of is the ApplicationSnapshot that it is taken for; of a VolumeSnapshotContent, the VolumeSnapshot.
 	of types.UID
 	// claim that a VolumeSnapshot is of, and the VolumeGroupSnapshot that it belongs to; empty if to none.
 	claim, group string
@@ -125,6 +129,15 @@ func seeGroup(object metav1.Object) *sight {
 	s, typed := see(object), &groupsnapshotv1.VolumeGroupSnapshot{}
 	if read(object, typed) {
 		s.State = stateOfGroup(typed)
+	}
+	return s
+}
+
+// seeContent reduces a VolumeSnapshotContent.
+func seeContent(object metav1.Object) *sight {
+	s, typed := see(object), &snapshotv1.VolumeSnapshotContent{}
+	if read(object, typed) {
+		s.State, s.of = stateOfContent(typed), typed.Spec.VolumeSnapshotRef.UID
 	}
 	return s
 }
