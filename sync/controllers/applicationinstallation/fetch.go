@@ -37,7 +37,7 @@ const (
 // is asked, and if that fails, it is kept as it is.
 func (d *driver) prepare(s *scope) {
 	needed := s.needsFiles()
-	if !needed && !s.moves() {
+	if !needed && !s.source.moves() {
 		s.looked = s.session.source.Rest()
 		return
 	}
@@ -62,7 +62,7 @@ func (d *driver) prepare(s *scope) {
 func (d *driver) question(s *scope, needed bool) subscription.Question[prepared] {
 	p, m, key := d.plan(s), d.methods[s.method()], s.key()
 	q := subscription.Question[prepared]{ID: s.question(), Server: p.source.url(), Lacking: needed}
-	if s.moves() {
+	if s.source.moves() {
 		q.Every = cmp.Or(s.interval(), gitInterval)
 	}
 	q.Ask = func(ctx context.Context) (prepared, error) {
@@ -92,9 +92,6 @@ func (p *prepared) moved() string {
 	return moved
 }
 
-// moves reports whether the source can change without a change of the definition.
-func (s *scope) moves() bool { return origin{version: s.version}.moves() }
-
 // lookErr returns the error that the source was last asked with; nil if something else is to be
 // asked now.
 func (s *scope) lookErr() error { return s.looked.ErrOf(s.question()) }
@@ -105,7 +102,7 @@ func (s *scope) unmet() error { return cmp.Or(s.missing, s.waits, s.lookErr()) }
 // question identifies the question to a source: a different question is asked at once.
 func (s *scope) question() string {
 	question := []string{s.digest, s.requestedAt(), s.interval().String()}
-	for _, secret := range []*content.Content{s.credentials, s.authorities} {
+	for _, secret := range []*content.Content{s.source.credentials, s.source.authorities} {
 		if secret != nil {
 			question = append(question, secret.Hash)
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/reconcile"
@@ -31,13 +30,10 @@ type scope struct {
 
 	// ignored are the fields that others set; set by want.
 	ignored *ignore.Rules
-	// definition, version and resolved are set by resolve.
+	// definition, resolved and source, whose version is nil as long as it is not known, are set by resolve.
 	definition *v1alpha1.ApplicationDefinition
-	version    *v1alpha1.ApplicationVersion
 	resolved   v1alpha1.ResolvedApplication
-	// credentials and authorities of the source are set by resolve; nil without a reference.
-	credentials *content.Content
-	authorities *content.Content
+	source     origin
 	// values, merged from everything but the chart, are set by readValues.
 	values map[string]any
 	// optional are the optional objects that values come from, set by readValues.
