@@ -126,7 +126,6 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 		return result, false
 	}
 	s.session.running = nil
-	result.settle = nil // it holds all that was installed, and the result is kept
 	if d.told.Rings(s.key()) != s.session.toldBefore {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
@@ -169,8 +168,7 @@ func (d *driver) due(s *scope) *action {
 		drifted = nil
 	}
 	return &action{kind: how, work: func(ctx context.Context, p plan) acted {
-		refused := func(err error) acted { return acted{err: err} }
-		return d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return m.correct(ctx, p, drifted) })
+		return d.actingAs(ctx, p.of(current, at), notCorrected, func(p plan) acted { return m.correct(ctx, p, drifted) })
 	}}
 }
 

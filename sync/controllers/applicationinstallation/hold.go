@@ -304,7 +304,7 @@ func (d *driver) dueHeld(s *scope) *action {
 	}
 	at, current := s.session.installed, s.current()
 	return &action{kind: how, work: func(ctx context.Context, p plan) acted {
-		refused := func(err error) acted { return acted{err: err, inventory: p.inventory} }
+		refused := func(err error) acted { return acted{findings: findings{err: err, inventory: p.inventory}} }
 		got := d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return work(ctx, p) })
 		d.noteLast(ctx, p, got)
 		return got
@@ -313,7 +313,7 @@ func (d *driver) dueHeld(s *scope) *action {
 
 // attend watches the objects of a release that is left as it is.
 func (m *helmMethod) attend(ctx context.Context, p plan) acted {
-	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
+	got := acted{findings: findings{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}}
 	if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
 		return got
 	}

@@ -57,7 +57,7 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 			release()
 		}
 	}()
-	got := d.actingAs(ctx, p, func(err error) acted { return acted{failure: err} }, func(p plan) acted {
+	got := d.actingAs(ctx, p, notInstalled, func(p plan) acted {
 		return d.installIn(ctx, m, p, f)
 	})
 	if settles = got.complete(); !settles {
@@ -81,7 +81,7 @@ func (d *driver) installIn(ctx context.Context, m method, p plan, f *files) acte
 		}
 	}
 	if err := d.ensureNamespace(ctx, p); err != nil {
-		return acted{failure: err}
+		return notInstalled(err)
 	}
 	if marked {
 		if got, unchanged := m.resume(ctx, p, f); unchanged {

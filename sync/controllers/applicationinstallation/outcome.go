@@ -13,14 +13,29 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// acted is the outcome of an action in the cluster.
-type acted struct {
+// findings are what an action in the cluster found to be there and to be wrong. Passes go by those of the
+// last one, until another has ended.
+type findings struct {
 	// failure is why an install failed, or why what was installed was given up. It lasts until the
 	// next install: no correction ends it.
 	failure error
 	// err is why what is installed is not, or not known to be, as it should be. The next correction
 	// ends it.
 	err error
+	// inventory is what is, or may be, in the cluster; nil if the action came to nothing.
+	inventory []manifest.ID
+	problems  []manifest.Problem
+	// warnings say what may not be watched.
+	warnings []manifest.Problem
+	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
+	waiting []manifest.ID
+	// drifted is what was found and left as it is: how each object differed.
+	drifted []string
+}
+
+// acted is the outcome of an action: what it found, and what else a pass takes over once, when it has ended.
+type acted struct {
+	findings
 	// givenUp identifies what a rollback gave up for good, so that it is not installed again.
 	givenUp string
 	// rollback is set if what failed goes back with its data: the action has undone nothing.
@@ -35,13 +50,6 @@ type acted struct {
 	// release of method helm as the action left it, without a name if it is gone; nil if the action
 	// came to nothing.
 	release *v1alpha1.ReleaseStatus
-	// inventory is what is, or may be, in the cluster.
-	inventory []manifest.ID
-	problems  []manifest.Problem
-	// warnings say what may not be watched.
-	warnings []manifest.Problem
-	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
-	waiting []manifest.ID
 	// returned says that a held release went back to the revision of its objects, or cannot, and
 	// notReturned why not.
 	returned    bool
@@ -53,10 +61,15 @@ type acted struct {
 	heldElsewhere *[]v1alpha1.Hold
 	// settle waits a moment for what was installed; nil for nothing.
 	settle func(context.Context)
-	// drifted is what was found and left as it is, corrected what was corrected: how each object
-	// differed.
-	drifted, corrected []string
+	// corrected is what was corrected: how each object differed.
+	corrected []string
 }
+
+// notInstalled is the outcome of an install that failed.
+func notInstalled(err error) acted { return acted{findings: findings{failure: err}} }
+
+// notCorrected is the outcome of a correction that failed.
+func notCorrected(err error) acted { return acted{findings: findings{err: err}} }
 
 // record is what became of Helm's record of what is installed, which corrections go by.
 type record int
@@ -71,30 +84,30 @@ const (
 )
 
 // wrong returns what is wrong with what is installed: the error, or the first of the problems.
-func (a acted) wrong() error {
-	if a.err == nil && len(a.problems) > 0 {
-		return reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(a.problems[0].Error(), maxMessage), excerpt.AndMore(len(a.problems)-1))
+func (f findings) wrong() error {
+	if f.err == nil && len(f.problems) > 0 {
+		return reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(f.problems[0].Error(), maxMessage), excerpt.AndMore(len(f.problems)-1))
 	}
-	return a.err
+	return f.err
 }
 
 // unwatched says, to be appended to a message, what may not be watched.
-func (a acted) unwatched() string {
-	if len(a.warnings) == 0 {
+func (f findings) unwatched() string {
+	if len(f.warnings) == 0 {
 		return ""
 	}
-	return "; " + excerpt.Of(a.warnings[0].Error(), maxMessage) + excerpt.AndMore(len(a.warnings)-1)
+	return "; " + excerpt.Of(f.warnings[0].Error(), maxMessage) + excerpt.AndMore(len(f.warnings)-1)
 }
 
 // hides reports whether the warnings leave out any of what is not watched.
-func (a acted) hides(unwatched []manifest.ID) bool {
+func (f findings) hides(unwatched []manifest.ID) bool {
 	return slices.ContainsFunc(unwatched, func(id manifest.ID) bool {
-		return !slices.ContainsFunc(a.warnings, func(w manifest.Problem) bool { return w.Reason == apply.ReasonNotWatched && w.ID == id })
+		return !slices.ContainsFunc(f.warnings, func(w manifest.Problem) bool { return w.Reason == apply.ReasonNotWatched && w.ID == id })
 	})
 }
 
 // complete reports whether everything that was to be written is there, healthy or not.
-func (a acted) complete() bool { return a.failure == nil && a.wrong() == nil && len(a.waiting) == 0 }
+func (f findings) complete() bool { return f.failure == nil && f.wrong() == nil && len(f.waiting) == 0 }
 
 // attempts says when to try again what has failed: after a back-off, or when a user requests it.
 type attempts struct {
@@ -154,7 +167,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	}
 	s.awaitHealthAfter(result)
 	x.correction.ended(a.requested, result.wrong(), d.kernel.Backoff)
-	x.result = result
+	x.result = result.findings
 	if result.rollback != nil {
 		s.beginUndo(result)
 	}
@@ -224,6 +237,6 @@ func (d *driver) takeUninstall(s *scope, a *action, result acted) {
 	x := s.session
 	result.err = cmp.Or(result.err, result.failure)
 	x.install.ended(a.requested, result.wrong(), d.kernel.Backoff)
-	x.acted, x.result = true, result
+	x.acted, x.result = true, result.findings
 	s.inst.Status.Failures = int32(x.install.Failures)
 }

@@ -20,7 +20,7 @@ func taken(failure error, result acted) *session {
 	d := &driver{kernel: reconcile.NewKernel(minBackoff, maxBackoff)}
 	inst := &v1alpha1.ApplicationInstallation{}
 	inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
-	x := &session{failure: failure, installed: installed{digest: "a", moved: "a/1"}, result: acted{drifted: []string{"before"}, err: errors.New("refused before")}}
+	x := &session{failure: failure, installed: installed{digest: "a", moved: "a/1"}, result: findings{drifted: []string{"before"}, err: errors.New("refused before")}}
 	if failure != nil {
 		x.install = attempts{Retry: reconcile.Retry{At: time.Now().Add(time.Hour), Failures: 3}, requested: "before"}
 	}
@@ -45,7 +45,7 @@ func TestTake_ofACorrectionThatHasNothingToGoBy(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			unwatched := []manifest.Problem{{Reason: apply.ReasonNotWatched}}
-			x := taken(c.failure, acted{record: c.record, err: errors.New("not deployed"), warnings: unwatched})
+			x := taken(c.failure, acted{findings: findings{err: errors.New("not deployed"), warnings: unwatched}, record: c.record})
 			assert.Equal(t, unwatched, x.result.warnings, "what it may not watch is not tried again at every notice")
 			if c.again {
 				assert.Empty(t, x.installed.digest, c.reason)

@@ -26,7 +26,7 @@ func rolledBack(result acted) (*driver, *scope) {
 
 // K47: a rollback that failed is tried again, and not the install of what it gives up.
 func TestTake_ofARollbackThatFailed(t *testing.T) {
-	d, s := rolledBack(acted{failure: errors.New("refused")})
+	d, s := rolledBack(notInstalled(errors.New("refused")))
 	assert.NotZero(t, s.session.install.At)
 	assert.NotZero(t, s.session.healthAwaited)
 	same := &prepared{digest: "a", files: &files{revision: "1"}}
@@ -48,7 +48,7 @@ func TestTake_ofARollbackThatFailed(t *testing.T) {
 
 // What there is no release of any more cannot be rolled back: it is installed again.
 func TestTake_ofARollbackOfWhatIsGone(t *testing.T) {
-	d, s := rolledBack(acted{failure: errors.New("there is no release"), record: recordGone})
+	d, s := rolledBack(acted{findings: findings{failure: errors.New("there is no release")}, record: recordGone})
 	assert.True(t, s.needsFiles())
 	_, due := d.overdue(s)
 	assert.False(t, due)
@@ -56,7 +56,7 @@ func TestTake_ofARollbackOfWhatIsGone(t *testing.T) {
 
 // K47: what turns out to be healthy when it is looked at once more stays, also after a try that failed.
 func TestTake_ofARollbackOfWhatIsHealthy(t *testing.T) {
-	d, s := rolledBack(acted{failure: errors.New("the cluster does not answer")})
+	d, s := rolledBack(notInstalled(errors.New("the cluster does not answer")))
 	d.take(s, &action{kind: rollBack, why: "after 1s"}, spared("after 1s", errHealthy))
 	assert.NoError(t, s.session.failure)
 	assert.Zero(t, s.session.healthAwaited)
@@ -125,7 +125,7 @@ func TestAwaitHealthAnew_ofWhatWasGivenUp(t *testing.T) {
 }
 
 func TestTake_ofARollback(t *testing.T) {
-	d, s := rolledBack(acted{failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back"), givenUp: "a/1"})
+	d, s := rolledBack(acted{findings: findings{failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back")}, givenUp: "a/1"})
 	assert.Equal(t, "a/1", s.session.givenUp)
 	assert.Zero(t, s.session.healthAwaited)
 	assert.False(t, s.needsFiles())

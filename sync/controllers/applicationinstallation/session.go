@@ -61,10 +61,10 @@ type session struct {
 	// recorded as failed already, and since the status keeps the time, it is given up once more if it
 	// is not healthy.
 	givingUp string
-	// acted says that an action has ended since the start, and result is the outcome of the last
-	// one. correction says when to try again what is wrong with it.
+	// acted says that an action has ended since the start, and result is what the last one found.
+	// correction says when to try again what is wrong with that.
 	acted      bool
-	result     acted
+	result     findings
 	correction attempts
 
 	// holding says whether an ApplicationRollback holds what is installed.

@@ -184,7 +184,7 @@ func (s *scope) tellCorrected(result acted) {
 }
 
 // reportDrift shows what differs if drift is to be reported and left alone.
-func (s *scope) reportDrift(result acted) {
+func (s *scope) reportDrift(result findings) {
 	if len(result.drifted) == 0 || s.options().GetDriftDetection() != v1alpha1.DriftWarn {
 		conditions.Delete(s.inst, v1alpha1.DriftedCondition)
 		return

@@ -42,7 +42,7 @@ func (m *helmMethod) giveUpWithData(ctx context.Context, p plan, why string) act
 		return spared(why, err)
 	}
 	failure := reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)
-	return acted{failure: failure, givenUp: p.installed.moved, rollback: p.upgradeRollback(failure), inventory: p.inventory}
+	return acted{findings: findings{failure: failure, inventory: p.inventory}, givenUp: p.installed.moved, rollback: p.upgradeRollback(failure)}
 }
 
 // upgradeRollback returns how an installation goes back from an upgrade that failed. The name of the
