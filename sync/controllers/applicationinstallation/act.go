@@ -2,6 +2,7 @@ package applicationinstallation
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -221,14 +222,20 @@ func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 // is over, a correction has failed, or nothing that was installed is watched yet, because since the
 // start there was nothing to install, or nothing that could be had.
 func (s *scope) compareDue() bool {
-	unwatched := !s.session.acted && (s.unmet() != nil || s.session.failure != nil)
-	return unwatched || s.isDue(s.session.compareAt) || s.isDue(s.session.holding.at) || s.retryDue(s.session.correction)
+	unwatched := !s.session.acted && (s.unmet() != nil || s.session.tried.phase() != phaseWell)
+	return unwatched || s.isDue(s.session.comparison.at) || s.isDue(s.session.holding.at) || s.retryDue(s.session.correction)
+}
+
+// comparison says when everything is compared with the cluster again, after an interval.
+type comparison struct {
+	interval time.Duration
+	at       time.Time
 }
 
 // startInterval starts the interval between full comparisons anew when the spec changes it.
 func (s *scope) startInterval() {
-	if interval := s.interval(); interval != s.session.interval {
-		s.session.interval, s.session.compareAt = interval, after(interval)
+	if interval := s.interval(); interval != s.session.comparison.interval {
+		s.session.comparison = comparison{interval: interval, at: after(interval)}
 	}
 }
 

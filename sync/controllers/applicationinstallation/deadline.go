@@ -8,12 +8,26 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
+// deadline is the time within which what was installed must be healthy.
+type deadline struct {
+	// since is when that was written; zero once it has been healthy, and without wait.
+	since time.Time
+	// unseen says that the time ran out while the cluster was lost.
+	unseen bool
+}
+
+// start starts the time for what was just written; there is none without wait.
+func (l *deadline) start(o *v1alpha1.HelmDeployOptions) { l.since = awaitedFrom(o) }
+
+// end has nothing awaited any more.
+func (l *deadline) end() { l.since = time.Time{} }
+
 // awaitHealthOf starts the time within which something else than before must become healthy. A
 // kustomization is awaited from the intent to apply it; the time of a release starts when it has
 // been written.
 func (s *scope) awaitHealthOf(app v1alpha1.ResolvedApplication) {
 	if app.Method == v1alpha1.MethodKustomize {
-		s.session.healthAwaited = awaitedFrom(s.options())
+		s.session.deadline.start(s.options())
 	}
 }
 
@@ -21,9 +35,9 @@ func (s *scope) awaitHealthOf(app v1alpha1.ResolvedApplication) {
 // kustomization: it cannot be healthy before.
 func (s *scope) awaitHealthAfter(result acted) {
 	x := s.session
-	awaited := s.current().Method == v1alpha1.MethodKustomize && !x.healthAwaited.IsZero()
+	awaited := s.current().Method == v1alpha1.MethodKustomize && !x.deadline.since.IsZero()
 	if awaited && !x.result.complete() && result.complete() {
-		x.healthAwaited = awaitedFrom(s.options())
+		x.deadline.start(s.options())
 	}
 }
 
@@ -33,11 +47,11 @@ func (s *scope) awaitHealthAnew() {
 	x := s.session
 	switch {
 	case s.lost != nil:
-		x.unseen = s.isDue(s.healthDue())
-	case x.unseen:
-		x.unseen = false
-		if !x.healthAwaited.IsZero() { // or it was given up meanwhile
-			x.healthAwaited = awaitedFrom(s.options())
+		x.deadline.unseen = s.isDue(s.healthDue())
+	case x.deadline.unseen:
+		x.deadline.unseen = false
+		if !x.deadline.since.IsZero() { // or it was given up meanwhile
+			x.deadline.start(s.options())
 		}
 	}
 }
@@ -55,10 +69,10 @@ func (s *scope) givesUp() bool {
 // healthy and its time is over, and why. If that was tried and failed, it says when to try again.
 func (d *driver) overdue(s *scope) (string, bool) {
 	x := s.session
-	if x.givingUp != "" {
-		return x.givingUp, s.lost == nil && s.retryDue(x.install)
+	if x.tried.phase() == phaseGivingUp {
+		return x.tried.givingUp, s.lost == nil && s.retryDue(x.tried.attempts)
 	}
-	if !x.acted || x.failure != nil || !x.result.complete() || !s.givesUp() {
+	if !x.acted || x.tried.phase() != phaseWell || !x.result.complete() || !s.givesUp() {
 		return "", false
 	}
 	seen, known := d.applier.Observe(s.owner)
@@ -68,7 +82,7 @@ func (d *driver) overdue(s *scope) (string, bool) {
 // healthDue returns when the installation fails if it is not healthy by then; zero if it has been
 // healthy, or need not be.
 func (s *scope) healthDue() time.Time {
-	since := s.session.healthAwaited
+	since := s.session.deadline.since
 	if o := s.options(); !since.IsZero() && o != nil && o.Wait {
 		return since.Add(o.GetTimeout())
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
@@ -109,19 +108,6 @@ func (f findings) hides(unwatched []manifest.ID) bool {
 // complete reports whether everything that was to be written is there, healthy or not.
 func (f findings) complete() bool { return f.failure == nil && f.wrong() == nil && len(f.waiting) == 0 }
 
-// attempts says when to try again what has failed: after a back-off, or when a user requests it.
-type attempts struct {
-	reconcile.Retry
-	// requested is what the annotation reconcile-at was when the last try began.
-	requested string
-}
-
-// ended records how a try ended. What stalled is not tried again by itself.
-func (t *attempts) ended(requested string, err error, backoff func(int) time.Duration) {
-	t.requested = requested
-	t.Ended(err, backoff)
-}
-
 // take records the outcome of an action.
 func (d *driver) take(s *scope, a *action, result acted) {
 	x := s.session
@@ -137,18 +123,18 @@ func (d *driver) take(s *scope, a *action, result acted) {
 		s.showHold()
 	}
 	if a.kind == install || a.kind == compare {
-		x.compareAt = after(s.interval())
+		x.comparison.at = after(s.interval())
 	}
 	switch a.kind {
 	case install:
 		x.rendering, s.inst.Status.Rendering = nil, nil
 		s.takeInstall(a.prepared, result)
-		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+		x.tried.ended(a.requested, result.failure, d.kernel.Backoff)
 	case goBack:
 		s.takeReturn(a, result)
 	case rollBack:
 		s.takeRollback(a.why, result)
-		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+		x.tried.ended(a.requested, result.failure, d.kernel.Backoff)
 		if result.spared {
 			s.countFailures()
 			return
@@ -177,7 +163,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 // appliedBy identifies what is in the cluster after an action; empty if that is not, or not known to be, all
 // that there is to be.
 func (d *driver) appliedBy(s *scope, result acted) string {
-	if !result.complete() || s.session.failure != nil || len(result.drifted) > 0 || s.session.holding.held() {
+	if !result.complete() || s.session.tried.phase() != phaseWell || len(result.drifted) > 0 || s.session.holding.held() {
 		return ""
 	}
 	return d.applier.Digest(s.owner)
@@ -185,7 +171,7 @@ func (d *driver) appliedBy(s *scope, result acted) string {
 
 // countFailures reports how often in a row what is wrong has failed.
 func (s *scope) countFailures() {
-	s.inst.Status.Failures = int32(max(s.session.install.Failures, s.session.correction.Failures))
+	s.inst.Status.Failures = int32(max(s.session.tried.Failures, s.session.correction.Failures))
 }
 
 // takeInstall records what was installed, or tried.
@@ -198,25 +184,22 @@ func (s *scope) takeInstall(got *prepared, result acted) {
 	if x.prepared == got {
 		x.prepared = nil
 	}
-	x.failure, x.givingUp, x.awaiting = result.failure, "", awaiting{}
+	x.tried.installed(result.failure)
+	x.awaiting = awaiting{}
 	if result.wrote {
-		x.healthAwaited = awaitedFrom(s.options())
+		x.deadline.start(s.options())
 	}
 }
 
-// takeRollback records that what was installed was given up, or is healthy, and is not awaited any more;
-// or that the rollback is to be tried again, because it failed and there still is a release.
+// takeRollback records how a rollback ended. What was given up, or is healthy, is not awaited any more.
 func (s *scope) takeRollback(why string, result acted) {
 	x := s.session
-	x.failure, x.givenUp, x.givingUp = result.failure, result.givenUp, ""
+	x.tried.rolledBack(why, result)
 	if result.spared {
 		x.result.failure = nil // that of an earlier try, which came to nothing
 	}
-	switch {
-	case result.failure == nil, reconcile.IsStalled(result.failure):
-		x.healthAwaited = time.Time{}
-	case result.record != recordGone:
-		x.givingUp = why
+	if result.failure == nil || reconcile.IsStalled(result.failure) {
+		x.deadline.end()
 	}
 }
 
@@ -224,11 +207,11 @@ func (s *scope) takeRollback(why string, result acted) {
 // have nothing to go by. While a failed or given up install lasts, its record is not usable, which
 // is no reason to try that before its time.
 func (s *session) installAnew(r record) bool {
-	if r == recordUnusable && s.failure != nil {
+	if r == recordUnusable && s.tried.phase() != phaseWell {
 		return false
 	}
 	s.installed.digest, s.installed.moved = "", ""
-	s.failure, s.givenUp, s.givingUp = nil, "", ""
+	s.tried.forget()
 	return true
 }
 
@@ -236,7 +219,7 @@ func (s *session) installAnew(r record) bool {
 func (d *driver) takeUninstall(s *scope, a *action, result acted) {
 	x := s.session
 	result.err = cmp.Or(result.err, result.failure)
-	x.install.ended(a.requested, result.wrong(), d.kernel.Backoff)
+	x.tried.ended(a.requested, result.wrong(), d.kernel.Backoff)
 	x.acted, x.result = true, result.findings
-	s.inst.Status.Failures = int32(x.install.Failures)
+	s.inst.Status.Failures = int32(x.tried.Failures)
 }

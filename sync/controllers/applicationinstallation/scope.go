@@ -89,5 +89,5 @@ func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.no
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
 // next comparison, the next tries, the next look at a rollback or a snapshot, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.looked.Due, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
+	return reconcile.UntilNext(s.now, s.looked.Due, s.session.comparison.at, s.session.tried.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
 }

@@ -44,11 +44,11 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if err := d.rollbackEnded(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
 	}
-	if s.unheeded != "" && !s.session.uninstalling {
+	if s.unheeded != "" && !s.session.leaving.begun {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeletingReason, Action: "Uninstall", Note: s.unheeded})
 	}
 	s.session.beginUninstall()
-	if s.backsOff(s.session.install) {
+	if s.backsOff(s.session.tried.attempts) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	a := d.uninstallation(app.Method, orphans)
