@@ -2,7 +2,6 @@ package applicationinstallation
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -224,12 +223,6 @@ func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 func (s *scope) compareDue() bool {
 	unwatched := !s.session.acted && (s.unmet() != nil || s.session.tried.phase() != phaseWell)
 	return unwatched || s.isDue(s.session.comparison.at) || s.isDue(s.session.holding.at) || s.retryDue(s.session.correction)
-}
-
-// comparison says when everything is compared with the cluster again, after an interval.
-type comparison struct {
-	interval time.Duration
-	at       time.Time
 }
 
 // startInterval starts the interval between full comparisons anew when the spec changes it.

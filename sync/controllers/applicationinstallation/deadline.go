@@ -3,24 +3,8 @@ package applicationinstallation
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"waybill.dev/waybill/api/v1alpha1"
 )
-
-// deadline is the time within which what was installed must be healthy.
-type deadline struct {
-	// since is when that was written; zero once it has been healthy, and without wait.
-	since time.Time
-	// unseen says that the time ran out while the cluster was lost.
-	unseen bool
-}
-
-// start starts the time for what was just written; there is none without wait.
-func (l *deadline) start(o *v1alpha1.HelmDeployOptions) { l.since = awaitedFrom(o) }
-
-// end has nothing awaited any more.
-func (l *deadline) end() { l.since = time.Time{} }
 
 // awaitHealthOf starts the time within which something else than before must become healthy. A
 // kustomization is awaited from the intent to apply it; the time of a release starts when it has
@@ -87,22 +71,4 @@ func (s *scope) healthDue() time.Time {
 		return since.Add(o.GetTimeout())
 	}
 	return time.Time{}
-}
-
-// awaitedFrom returns the time from which the health of what was just written is awaited; zero
-// without wait.
-func awaitedFrom(o *v1alpha1.HelmDeployOptions) time.Time {
-	if o == nil || !o.Wait {
-		return time.Time{}
-	}
-	return time.Now()
-}
-
-// sinceOf returns a time as a status has it, which is in seconds.
-func sinceOf(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	since := metav1.NewTime(t).Rfc3339Copy()
-	return &since
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -126,12 +125,3 @@ func (s *scope) requestedAt() string { return s.inst.Annotations[v1alpha1.Reconc
 // interval returns the time between full comparisons with the cluster, and between looks; zero for
 // none.
 func (s *scope) interval() time.Duration { return max(s.inst.Spec.ReconciliationInterval.Duration, 0) }
-
-// after returns the end of an interval that starts now, up to a tenth later so that not all
-// installations of a cluster are due at once. It returns the zero time if there is no interval.
-func after(interval time.Duration) time.Time {
-	if interval == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
-}

@@ -22,14 +22,6 @@ const together = 3 * time.Second
 // be unable to help: those of other namespaces, and those whose own uninstall fails.
 const patience = 10 * time.Minute
 
-// leaving is how far an installation that is being deleted is.
-type leaving struct {
-	// since is when it was first seen that it is, while others depend on it.
-	since time.Time
-	// begun says that the uninstall has begun.
-	begun bool
-}
-
 // dependentsGone returns an error as long as others that depend on the installation are being deleted as
 // well: they are uninstalled first. Those that it needs itself, as in a cycle, are not waited for.
 func (d *driver) dependentsGone(ctx context.Context, s *scope) error {

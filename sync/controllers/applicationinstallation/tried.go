@@ -1,23 +1,6 @@
 package applicationinstallation
 
-import (
-	"time"
-
-	"waybill.dev/waybill/sync/reconcile"
-)
-
-// attempts says when to try again what has failed: after a back-off, or when a user requests it.
-type attempts struct {
-	reconcile.Retry
-	// requested is what the annotation reconcile-at was when the last try began.
-	requested string
-}
-
-// ended records how a try ended. What stalled is not tried again by itself.
-func (t *attempts) ended(requested string, err error, backoff func(int) time.Duration) {
-	t.requested = requested
-	t.Ended(err, backoff)
-}
+import "waybill.dev/waybill/sync/reconcile"
 
 // phase says what became of the last install; doc.go has the ways from one to another.
 type phase int
