@@ -126,7 +126,6 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 		return result, false
 	}
 	s.session.running = nil
-	result.settle = nil // it holds all that was installed, and the result is kept
 	if d.told.Rings(s.key()) != s.session.toldBefore {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
@@ -169,8 +168,7 @@ func (d *driver) due(s *scope) *action {
 		drifted = nil
 	}
 	return &action{kind: how, work: func(ctx context.Context, p plan) acted {
-		refused := func(err error) acted { return acted{err: err} }
-		return d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return m.correct(ctx, p, drifted) })
+		return d.actingAs(ctx, p.of(current, at), notCorrected, func(p plan) acted { return m.correct(ctx, p, drifted) })
 	}}
 }
 
@@ -223,14 +221,14 @@ func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 // is over, a correction has failed, or nothing that was installed is watched yet, because since the
 // start there was nothing to install, or nothing that could be had.
 func (s *scope) compareDue() bool {
-	unwatched := !s.session.acted && (s.unmet() != nil || s.session.failure != nil)
-	return unwatched || s.isDue(s.session.compareAt) || s.isDue(s.session.holding.at) || s.retryDue(s.session.correction)
+	unwatched := !s.session.acted && (s.unmet() != nil || s.session.tried.phase() != phaseWell)
+	return unwatched || s.isDue(s.session.comparison.at) || s.isDue(s.session.holding.at) || s.retryDue(s.session.correction)
 }
 
 // startInterval starts the interval between full comparisons anew when the spec changes it.
 func (s *scope) startInterval() {
-	if interval := s.interval(); interval != s.session.interval {
-		s.session.interval, s.session.compareAt = interval, after(interval)
+	if interval := s.interval(); interval != s.session.comparison.interval {
+		s.session.comparison = comparison{interval: interval, at: after(interval)}
 	}
 }
 

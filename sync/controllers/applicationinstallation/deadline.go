@@ -3,8 +3,6 @@ package applicationinstallation
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
@@ -13,7 +11,7 @@ import (
 // been written.
 func (s *scope) awaitHealthOf(app v1alpha1.ResolvedApplication) {
 	if app.Method == v1alpha1.MethodKustomize {
-		s.session.healthAwaited = awaitedFrom(s.options())
+		s.session.deadline.start(s.options())
 	}
 }
 
@@ -21,9 +19,9 @@ func (s *scope) awaitHealthOf(app v1alpha1.ResolvedApplication) {
 // kustomization: it cannot be healthy before.
 func (s *scope) awaitHealthAfter(result acted) {
 	x := s.session
-	awaited := s.current().Method == v1alpha1.MethodKustomize && !x.healthAwaited.IsZero()
+	awaited := s.current().Method == v1alpha1.MethodKustomize && !x.deadline.since.IsZero()
 	if awaited && !x.result.complete() && result.complete() {
-		x.healthAwaited = awaitedFrom(s.options())
+		x.deadline.start(s.options())
 	}
 }
 
@@ -33,11 +31,11 @@ func (s *scope) awaitHealthAnew() {
 	x := s.session
 	switch {
 	case s.lost != nil:
-		x.unseen = s.isDue(s.healthDue())
-	case x.unseen:
-		x.unseen = false
-		if !x.healthAwaited.IsZero() { // or it was given up meanwhile
-			x.healthAwaited = awaitedFrom(s.options())
+		x.deadline.unseen = s.isDue(s.healthDue())
+	case x.deadline.unseen:
+		x.deadline.unseen = false
+		if !x.deadline.since.IsZero() { // or it was given up meanwhile
+			x.deadline.start(s.options())
 		}
 	}
 }
@@ -55,10 +53,10 @@ func (s *scope) givesUp() bool {
 // healthy and its time is over, and why. If that was tried and failed, it says when to try again.
 func (d *driver) overdue(s *scope) (string, bool) {
 	x := s.session
-	if x.givingUp != "" {
-		return x.givingUp, s.lost == nil && s.retryDue(x.install)
+	if x.tried.phase() == phaseGivingUp {
+		return x.tried.givingUp, s.lost == nil && s.retryDue(x.tried.attempts)
 	}
-	if !x.acted || x.failure != nil || !x.result.complete() || !s.givesUp() {
+	if !x.acted || x.tried.phase() != phaseWell || !x.result.complete() || !s.givesUp() {
 		return "", false
 	}
 	seen, known := d.applier.Observe(s.owner)
@@ -68,27 +66,9 @@ func (d *driver) overdue(s *scope) (string, bool) {
 // healthDue returns when the installation fails if it is not healthy by then; zero if it has been
 // healthy, or need not be.
 func (s *scope) healthDue() time.Time {
-	since := s.session.healthAwaited
+	since := s.session.deadline.since
 	if o := s.options(); !since.IsZero() && o != nil && o.Wait {
 		return since.Add(o.GetTimeout())
 	}
 	return time.Time{}
-}
-
-// awaitedFrom returns the time from which the health of what was just written is awaited; zero
-// without wait.
-func awaitedFrom(o *v1alpha1.HelmDeployOptions) time.Time {
-	if o == nil || !o.Wait {
-		return time.Time{}
-	}
-	return time.Now()
-}
-
-// sinceOf returns a time as a status has it, which is in seconds.
-func sinceOf(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	since := metav1.NewTime(t).Rfc3339Copy()
-	return &since
 }

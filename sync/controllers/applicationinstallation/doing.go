@@ -44,7 +44,7 @@ func (x *doing) look() string {
 // has failed leaves them as they are.
 func (s *scope) showInstall(a *action) {
 	what, long := a.doing.shown.Shown()
-	again := a.kind == install && s.session.failure != nil && s.session.installed.moved == a.prepared.moved()
+	again := a.kind == install && s.session.tried.phase() != phaseWell && s.session.installed.moved == a.prepared.moved()
 	if !long || a.kind != install || again {
 		return
 	}

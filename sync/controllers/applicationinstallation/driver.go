@@ -124,7 +124,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, cmp.Or(r.Actions, defaultActions), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
-	}, func(err error) acted { return acted{failure: err} }).DrainedBy(r.Drain).TakingTurns(namespaceOf).Settling(func(ctx context.Context, got acted) {
+	}, notInstalled).DrainedBy(r.Drain).TakingTurns(namespaceOf).Settling(func(ctx context.Context, got acted) {
 		if got.settle != nil {
 			got.settle(ctx)
 		}

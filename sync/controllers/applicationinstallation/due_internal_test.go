@@ -20,10 +20,10 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	waiting.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Timeout: metav1.Duration{Duration: time.Minute}}}
 	for _, s := range []*scope{
 		{session: &session{}, looked: subscription.State{Due: soon}},
-		{session: &session{install: attempts{Retry: reconcile.Retry{At: soon}}}},
+		{session: &session{tried: tried{attempts: attempts{Retry: reconcile.Retry{At: soon}}}}},
 		{session: &session{correction: attempts{Retry: reconcile.Retry{At: soon}}}},
-		{session: &session{compareAt: soon}},
-		{session: &session{healthAwaited: now}},
+		{session: &session{comparison: comparison{at: soon}}},
+		{session: &session{deadline: deadline{since: now}}},
 	} {
 		s.inst, s.now = waiting, now
 		after := s.requeueAfter()
@@ -44,7 +44,7 @@ func TestFailed_isTriedAgain(t *testing.T) {
 	assert.Equal(t, failure, err, "nothing is due, so the back-off is the kernel's")
 	assert.Zero(t, outcome.RequeueAfter)
 
-	s.session.install.At = now.Add(time.Minute)
+	s.session.tried.At = now.Add(time.Minute)
 	outcome, err = s.failed(failure)
 	assert.NotEqual(t, failure, err, "a pass for another reason is not another failure")
 	assert.Positive(t, outcome.RequeueAfter)
@@ -61,15 +61,15 @@ func TestFailed_waitsForTheSource(t *testing.T) {
 // An uninstall that waits for a finalizer is not started again when something else was due.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)
-	one := &session{compareAt: later, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later, Failures: 8}}}
+	one := &session{comparison: comparison{at: later}, deadline: deadline{since: later}, tried: tried{attempts: attempts{Retry: reconcile.Retry{At: later, Failures: 8}}}}
 	one.beginUninstall()
-	assert.Zero(t, one.compareAt)
-	assert.Zero(t, one.healthAwaited)
-	assert.Zero(t, one.install, "a long back-off of the install is none of the uninstall")
+	assert.Zero(t, one.comparison.at)
+	assert.Zero(t, one.deadline.since)
+	assert.Zero(t, one.tried.attempts, "a long back-off of the install is none of the uninstall")
 
-	one.install.At = later
+	one.tried.At = later
 	one.beginUninstall()
-	assert.Equal(t, later, one.install.At, "a failed uninstall has its own back-off")
+	assert.Equal(t, later, one.tried.At, "a failed uninstall has its own back-off")
 }
 
 // Who asks for a reconciliation has what failed tried again, also while that is waited out.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ const (
 // is asked, and if that fails, it is kept as it is.
 func (d *driver) prepare(s *scope) {
 	needed := s.needsFiles()
-	if !needed && !s.moves() {
+	if !needed && !s.source.moves() {
 		s.looked = s.session.source.Rest()
 		return
 	}
@@ -62,7 +61,7 @@ func (d *driver) prepare(s *scope) {
 func (d *driver) question(s *scope, needed bool) subscription.Question[prepared] {
 	p, m, key := d.plan(s), d.methods[s.method()], s.key()
 	q := subscription.Question[prepared]{ID: s.question(), Server: p.source.url(), Lacking: needed}
-	if s.moves() {
+	if s.source.moves() {
 		q.Every = cmp.Or(s.interval(), gitInterval)
 	}
 	q.Ask = func(ctx context.Context) (prepared, error) {
@@ -92,9 +91,6 @@ func (p *prepared) moved() string {
 	return moved
 }
 
-// moves reports whether the source can change without a change of the definition.
-func (s *scope) moves() bool { return origin{version: s.version}.moves() }
-
 // lookErr returns the error that the source was last asked with; nil if something else is to be
 // asked now.
 func (s *scope) lookErr() error { return s.looked.ErrOf(s.question()) }
@@ -105,7 +101,7 @@ func (s *scope) unmet() error { return cmp.Or(s.missing, s.waits, s.lookErr()) }
 // question identifies the question to a source: a different question is asked at once.
 func (s *scope) question() string {
 	question := []string{s.digest, s.requestedAt(), s.interval().String()}
-	for _, secret := range []*content.Content{s.credentials, s.authorities} {
+	for _, secret := range []*content.Content{s.source.credentials, s.source.authorities} {
 		if secret != nil {
 			question = append(question, secret.Hash)
 		}
@@ -129,12 +125,3 @@ func (s *scope) requestedAt() string { return s.inst.Annotations[v1alpha1.Reconc
 // interval returns the time between full comparisons with the cluster, and between looks; zero for
 // none.
 func (s *scope) interval() time.Duration { return max(s.inst.Spec.ReconciliationInterval.Duration, 0) }
-
-// after returns the end of an interval that starts now, up to a tenth later so that not all
-// installations of a cluster are due at once. It returns the zero time if there is no interval.
-func after(interval time.Duration) time.Time {
-	if interval == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
-}

@@ -66,7 +66,7 @@ func (m *helmMethod) resume(ctx context.Context, p plan, f *files) (acted, bool)
 	if p.applied == "" || p.options.GetDriftDetection() == v1alpha1.DriftWarn || !m.engine.Resume(ctx, p.target, desired(p, f)) {
 		return acted{}, false
 	}
-	got := acted{release: p.deployed.known(), inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
+	got := acted{findings: findings{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}, release: p.deployed.known()}
 	if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
 		return acted{}, false
 	}
@@ -128,7 +128,7 @@ func advised(problems []manifest.Problem) []manifest.Problem {
 
 // correct corrects what differs from the release, without creating another revision.
 func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
-	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
+	got := acted{findings: findings{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}}
 	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
 	if len(drifted) > 0 && len(dirty) == 0 { // the Application alone
 		if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
@@ -179,7 +179,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 		got, _ = m.name(ctx, p, got)
 		return got
 	case release.ReasonAltered: // what it describes is there
-		return acted{record: recordUnusable, inventory: p.inventory, warnings: got.warnings}
+		return acted{findings: findings{inventory: p.inventory, warnings: got.warnings}, record: recordUnusable}
 	case release.ReasonNotDeployed:
 		got.record = recordUnusable
 	case release.ReasonGone:
@@ -241,7 +241,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 }
 
 func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
-	got := acted{inventory: p.inventory}
+	got := acted{findings: findings{inventory: p.inventory}}
 	m.applier.Unwatch(p.owner)
 	id := identity(p)
 	installed := slices.DeleteFunc(slices.Clone(p.inventory), isApplication)

@@ -38,14 +38,14 @@ func TestAttempt_recorded(t *testing.T) {
 		"nothing to do":                   {attempt{kind: install, record: to2}, second, acted{}, revision(2, "deployed"), second},
 		"not the end of it":               {attempt{kind: install, record: to2}, first, acted{}, revision(2, "failed"), first},
 		"a correction":                    {attempt{kind: correct, record: to2}, first, acted{}, revision(2, "deployed"), first},
-		"a failure":                       {attempt{kind: install, record: to2}, first, acted{failure: why, release: revision(2, "failed")}, nil, []v1alpha1.InstallationRecord{entry(2, "2", failed), first[0]}},
-		"a failure before anything":       {attempt{kind: install, record: to2}, first, acted{failure: why}, nil, []v1alpha1.InstallationRecord{entry(0, "2", failed), first[0]}},
-		"a failure again":                 {attempt{kind: install, record: to2}, []v1alpha1.InstallationRecord{entry(2, "2", failed), first[0]}, acted{failure: why, release: revision(3, "failed")}, nil, []v1alpha1.InstallationRecord{entry(3, "2", failed), first[0]}},
-		"a failure that was undone":       {attempt{kind: install, record: to2, before: revision(1, "deployed")}, first, acted{failure: why, release: revision(3, "deployed")}, nil, []v1alpha1.InstallationRecord{entry(3, "1", back), entry(2, "2", failed), first[0]}},
-		"an install that was undone":      {attempt{kind: install, record: to2}, nil, acted{failure: why, release: &v1alpha1.ReleaseStatus{}}, nil, []v1alpha1.InstallationRecord{entry(0, "2", failed)}},
-		"a rollback":                      {attempt{kind: rollBack, before: revision(2, "deployed"), to: 1}, second, acted{failure: why, release: revision(3, "deployed")}, nil, []v1alpha1.InstallationRecord{entry(3, "1", back), entry(2, "2", failed), first[0]}},
-		"a rollback to what is not known": {attempt{kind: rollBack, before: revision(2, "deployed"), to: 9}, second, acted{failure: why, release: revision(3, "deployed")}, nil, []v1alpha1.InstallationRecord{entry(3, "", back), entry(2, "2", failed), first[0]}},
-		"a rollback of all":               {attempt{kind: rollBack, before: revision(1, "deployed")}, first, acted{failure: why, release: &v1alpha1.ReleaseStatus{}}, nil, []v1alpha1.InstallationRecord{entry(1, "1", failed)}},
+		"a failure":                       {attempt{kind: install, record: to2}, first, acted{findings: findings{failure: why}, release: revision(2, "failed")}, nil, []v1alpha1.InstallationRecord{entry(2, "2", failed), first[0]}},
+		"a failure before anything":       {attempt{kind: install, record: to2}, first, notInstalled(why), nil, []v1alpha1.InstallationRecord{entry(0, "2", failed), first[0]}},
+		"a failure again":                 {attempt{kind: install, record: to2}, []v1alpha1.InstallationRecord{entry(2, "2", failed), first[0]}, acted{findings: findings{failure: why}, release: revision(3, "failed")}, nil, []v1alpha1.InstallationRecord{entry(3, "2", failed), first[0]}},
+		"a failure that was undone":       {attempt{kind: install, record: to2, before: revision(1, "deployed")}, first, acted{findings: findings{failure: why}, release: revision(3, "deployed")}, nil, []v1alpha1.InstallationRecord{entry(3, "1", back), entry(2, "2", failed), first[0]}},
+		"an install that was undone":      {attempt{kind: install, record: to2}, nil, acted{findings: findings{failure: why}, release: &v1alpha1.ReleaseStatus{}}, nil, []v1alpha1.InstallationRecord{entry(0, "2", failed)}},
+		"a rollback":                      {attempt{kind: rollBack, before: revision(2, "deployed"), to: 1}, second, acted{findings: findings{failure: why}, release: revision(3, "deployed")}, nil, []v1alpha1.InstallationRecord{entry(3, "1", back), entry(2, "2", failed), first[0]}},
+		"a rollback to what is not known": {attempt{kind: rollBack, before: revision(2, "deployed"), to: 9}, second, acted{findings: findings{failure: why}, release: revision(3, "deployed")}, nil, []v1alpha1.InstallationRecord{entry(3, "", back), entry(2, "2", failed), first[0]}},
+		"a rollback of all":               {attempt{kind: rollBack, before: revision(1, "deployed")}, first, acted{findings: findings{failure: why}, release: &v1alpha1.ReleaseStatus{}}, nil, []v1alpha1.InstallationRecord{entry(1, "1", failed)}},
 		"a rollback that was spared":      {attempt{kind: rollBack, before: revision(2, "deployed"), to: 1}, second, acted{spared: true}, nil, second},
 		"a rollback with data":            {attempt{kind: goBack, before: revision(2, "deployed"), to: 1}, second, acted{returned: true, release: revision(3, "deployed")}, nil, append([]v1alpha1.InstallationRecord{entry(3, "1", back)}, second...)},
 		"a rollback with data, not of it": {attempt{kind: goBack, before: revision(2, "deployed"), to: 1}, second, acted{returned: true, notReturned: "gone"}, nil, second},
@@ -72,7 +72,7 @@ func bare(history []v1alpha1.InstallationRecord) []v1alpha1.InstallationRecord {
 func TestAttempt_recordedOfAKustomization(t *testing.T) {
 	at := func(how kind, source string, why error, history []v1alpha1.InstallationRecord) []v1alpha1.InstallationRecord {
 		a := attempt{kind: how, method: v1alpha1.MethodKustomize, record: v1alpha1.InstallationRecord{Version: "1", SourceRevision: source}}
-		return a.recorded(history, acted{err: why}, nil)
+		return a.recorded(history, notCorrected(why), nil)
 	}
 	history := at(install, "main@a", errors.New("refused"), nil)
 	history = at(install, "main@a", errors.New("refused again"), history)
@@ -95,7 +95,7 @@ func TestAttempt_recordedIsBounded(t *testing.T) {
 	var history []v1alpha1.InstallationRecord
 	for i := range int32(30) {
 		a := attempt{kind: install, method: v1alpha1.MethodHelm, record: v1alpha1.InstallationRecord{ValuesDigest: strings.Repeat("x", int(i))}}
-		history = a.recorded(history, acted{failure: errors.New(strings.Repeat("long\n", 1000)), release: revision(i+1, "failed")}, nil)
+		history = a.recorded(history, acted{findings: findings{failure: errors.New(strings.Repeat("long\n", 1000))}, release: revision(i+1, "failed")}, nil)
 	}
 	require.Len(t, history, v1alpha1.MaxInstallationHistory)
 	assert.EqualValues(t, 30, history[0].Revision, "the newest first")

@@ -183,7 +183,7 @@ func (s *scope) newHold(holder *hold.Holder, entry *v1alpha1.HeldObject) *v1alph
 	if wanted == "" { // why it is missing is reported; what comes instead of it is something else
 		wanted = unknownInput
 	}
-	x.healthAwaited = time.Time{}
+	x.deadline.end()
 	return &v1alpha1.ReleaseHold{
 		Rollback: holder.Name, RollbackUID: holder.UID, Since: metav1.NewTime(s.now).Rfc3339Copy(), Wanted: wanted, Revision: entry.ReleaseRevision,
 	}
@@ -215,7 +215,7 @@ func (d *driver) letGo(s *scope) {
 	if s.current().Method == v1alpha1.MethodHelm {
 		x.holding.at = time.Time{}
 	}
-	if was.Holds() && x.failure == nil {
+	if was.Holds() && x.tried.phase() == phaseWell {
 		x.installed.digest, x.installed.moved = "", ""
 		d.prepareWanted(s)
 	}
@@ -231,7 +231,7 @@ func (d *driver) prepareWanted(s *scope) {
 // restoreHold reads back, after a start, what was held: it is not installed again.
 func (s *session) restoreHold(inst *v1alpha1.ApplicationInstallation) {
 	s.holding.hold = inst.Status.ReleaseHold.DeepCopy()
-	if s.holding.hold.Holds() && s.givenUp == "" {
+	if s.holding.hold.Holds() && s.tried.phase() != phaseGivenUp {
 		s.installed.moved = s.holding.hold.Wanted
 		s.installed.digest, _, _ = strings.Cut(s.installed.moved, "/")
 	}
@@ -304,7 +304,7 @@ func (d *driver) dueHeld(s *scope) *action {
 	}
 	at, current := s.session.installed, s.current()
 	return &action{kind: how, work: func(ctx context.Context, p plan) acted {
-		refused := func(err error) acted { return acted{err: err, inventory: p.inventory} }
+		refused := func(err error) acted { return acted{findings: findings{err: err, inventory: p.inventory}} }
 		got := d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return work(ctx, p) })
 		d.noteLast(ctx, p, got)
 		return got
@@ -313,7 +313,7 @@ func (d *driver) dueHeld(s *scope) *action {
 
 // attend watches the objects of a release that is left as it is.
 func (m *helmMethod) attend(ctx context.Context, p plan) acted {
-	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
+	got := acted{findings: findings{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}}
 	if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
 		return got
 	}
@@ -352,11 +352,11 @@ func (s *scope) takeReturn(a *action, result acted) {
 	}
 	x.holding.hold.RolledBack, x.holding.hold.Message = true, result.notReturned
 	s.inst.Status.Begun, s.inst.Status.UpgradeSnapshot = "", nil // what is installed next is another upgrade
-	x.healthAwaited = time.Time{}
+	x.deadline.end()
 	if x.undo != nil && x.undo.Name == x.holding.hold.Rollback {
 		s.takeUndone(result)
 	} else {
-		x.failure, x.givenUp, x.givingUp, x.install, x.undo = nil, "", "", attempts{requested: a.requested}, nil
+		x.tried, x.undo = tried{attempts: attempts{requested: a.requested}}, nil
 	}
 	s.showHold()
 }

@@ -23,10 +23,10 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 		s.show(installing(resolved)) // with the intent: so there is nothing left to write while it is installed
 		s.awaitHealthOf(resolved)
 	}
-	s.inst.Status.Application, s.inst.Status.HealthAwaitedSince = &resolved, sinceOf(s.session.healthAwaited)
+	s.inst.Status.Application, s.inst.Status.HealthAwaitedSince = &resolved, sinceOf(s.session.deadline.since)
 	s.inst.Status.OptionalValues = s.optional
 	s.noteBegun(got.moved())
-	s.session.givenUp, s.inst.Status.GivenUp = "", ""
+	s.session.tried.givenUp, s.inst.Status.GivenUp = "", ""
 	s.session.undo, s.inst.Status.UpgradeRollback = nil, nil
 	return s.pass.Write(ctx)
 }
@@ -44,7 +44,7 @@ func (s *scope) isNew(digest, moved string) bool {
 // reinstallDue reports whether to try the install again that has failed. While a rollback has failed,
 // that is tried again instead: what it gives up is not installed once more.
 func (s *scope) reinstallDue() bool {
-	return s.session.givingUp == "" && s.retryDue(s.session.install)
+	return s.session.tried.phase() != phaseGivingUp && s.retryDue(s.session.tried.attempts)
 }
 
 // installOnce creates the namespace if asked to, installs, and describes the result as an
@@ -57,7 +57,7 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 			release()
 		}
 	}()
-	got := d.actingAs(ctx, p, func(err error) acted { return acted{failure: err} }, func(p plan) acted {
+	got := d.actingAs(ctx, p, notInstalled, func(p plan) acted {
 		return d.installIn(ctx, m, p, f)
 	})
 	if settles = got.complete(); !settles {
@@ -81,7 +81,7 @@ func (d *driver) installIn(ctx context.Context, m method, p plan, f *files) acte
 		}
 	}
 	if err := d.ensureNamespace(ctx, p); err != nil {
-		return acted{failure: err}
+		return notInstalled(err)
 	}
 	if marked {
 		if got, unchanged := m.resume(ctx, p, f); unchanged {

@@ -21,8 +21,8 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 		if running := s.session.running; running == nil || running.kind == uninstall {
 			s.inst.Status.Release = s.session.deployed.known()
 		}
-		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
-		s.inst.Status.GivenUp, s.inst.Status.Rendering = s.session.givenUp, s.session.rendering
+		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.deadline.since)
+		s.inst.Status.GivenUp, s.inst.Status.Rendering = s.session.tried.givenUp, s.session.rendering
 		s.inst.Status.UpgradeRollback = s.session.undo.DeepCopy()
 		s.tellRemarks()
 		return nil

@@ -16,7 +16,7 @@ func TestKeepInventory_untilTheStatusIsWritten(t *testing.T) {
 	one := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "one"}
 	two := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "two"}
 	d := &driver{inventories: &inventory.Store{}}
-	x := &session{result: acted{inventory: []manifest.ID{one, two}}}
+	x := &session{result: findings{inventory: []manifest.ID{one, two}}}
 	x.deployed.set([]manifest.ID{one})
 	// pass begins with what was last written.
 	pass := func() *scope {
@@ -31,7 +31,7 @@ func TestKeepInventory_untilTheStatusIsWritten(t *testing.T) {
 	require.NoError(t, d.keepInventory(t.Context(), again))
 	assert.EqualValues(t, 2, again.inst.Status.Inventory.Count)
 
-	x.result = acted{} // of an action that came to nothing
+	x.result = findings{} // of an action that came to nothing
 	again = pass()
 	require.NoError(t, d.keepInventory(t.Context(), again))
 	assert.EqualValues(t, 2, again.inst.Status.Inventory.Count)

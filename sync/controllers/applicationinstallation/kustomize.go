@@ -56,7 +56,7 @@ func (m kustomizeMethod) resume(context.Context, plan, *files) (acted, bool) { r
 
 func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 	if err := usesRestored(p, f.objects); err != nil {
-		return acted{failure: err}
+		return notInstalled(err)
 	}
 	got, _ := m.apply(ctx, p, f)
 	return got
@@ -66,7 +66,7 @@ func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []apply.Change) {
 	app, err := application(p, m.applier.Intent(f.objects, p.resolved.Namespace))
 	if err != nil {
-		return acted{err: err}, nil
+		return notCorrected(err), nil
 	}
 	request := apply.Request{
 		Owner:            p.owner,
@@ -86,7 +86,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		request.Progress = &p.doing.applied
 	}
 	result := m.applier.Apply(ctx, request)
-	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings, applied: &result}
+	got := acted{findings: findings{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}, applied: &result}
 	got.problems = append(got.problems, f.problems...)
 	got.problems = append(got.problems, advised(result.Problems)...)
 	if result.Err != nil {
@@ -99,7 +99,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
 	found, err := m.build(ctx, p, p.installed.revision)
 	if err != nil {
-		return acted{err: err}
+		return notCorrected(err)
 	}
 	got, changes := m.apply(ctx, p, found)
 	for _, c := range changes {
@@ -118,7 +118,7 @@ func (m kustomizeMethod) rollback(ctx context.Context, p plan, why string) acted
 	if err := m.confirm(ctx, p); err != nil {
 		return spared(why, err)
 	}
-	return acted{inventory: p.inventory, failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
+	return acted{findings: findings{inventory: p.inventory, failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}}
 }
 
 // writers returns who writes what: Waybill itself the Application that describes the installation, and
@@ -137,7 +137,7 @@ func writers(p plan) func(manifest.ID) apply.Target {
 
 func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {
 	result := m.applier.DeleteAs(ctx, p.owner, p.inventory, writers(p))
-	got := acted{inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
+	got := acted{findings: findings{inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}}
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
 	}

@@ -112,7 +112,7 @@ func (d *driver) plan(s *scope) plan {
 		namespace:  s.namespace(),
 		options:    s.options(),
 		values:     s.values,
-		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
+		source:     s.source,
 		digest:     s.digest,
 		ignored:    s.ignored,
 		held:       s.heldObjects(),

@@ -91,7 +91,7 @@ func (s *scope) noteBegun(moved string) {
 // noteInstalled records what is installed as begun where that was not known to be needed then.
 func (s *scope) noteInstalled() {
 	x := s.session
-	if s.missing == nil && s.waits == nil && x.failure == nil && x.installed.moved != "" && x.installed.digest == s.digest && !x.holding.held() {
+	if s.missing == nil && s.waits == nil && x.tried.phase() == phaseWell && x.installed.moved != "" && x.installed.digest == s.digest && !x.holding.held() {
 		s.noteBegun(x.installed.moved)
 	}
 }

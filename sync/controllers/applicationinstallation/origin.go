@@ -11,7 +11,8 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// origin is where a version comes from, with the credentials for it.
+// origin is where a version comes from, with the credentials and the authorities for it; each nil without a
+// reference.
 type origin struct {
 	version     *v1alpha1.ApplicationVersion
 	credentials *content.Content

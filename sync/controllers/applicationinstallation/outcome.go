@@ -2,112 +2,9 @@ package applicationinstallation
 
 import (
 	"cmp"
-	"context"
-	"slices"
-	"time"
 
-	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
-
-// acted is the outcome of an action in the cluster.
-type acted struct {
-	// failure is why an install failed, or why what was installed was given up. It lasts until the
-	// next install: no correction ends it.
-	failure error
-	// err is why what is installed is not, or not known to be, as it should be. The next correction
-	// ends it.
-	err error
-	// givenUp identifies what a rollback gave up for good, so that it is not installed again.
-	givenUp string
-	// rollback is set if what failed goes back with its data: the action has undone nothing.
-	rollback *v1alpha1.UpgradeRollback
-	// spared says that a rollback did nothing: what it was to give up is healthy or, with a failure, could
-	// not be looked at.
-	spared bool
-	// wrote says that a release was installed that was not there before, or was not known to be.
-	wrote bool
-	// record is what became of the record that a correction goes by.
-	record record
-	// release of method helm as the action left it, without a name if it is gone; nil if the action
-	// came to nothing.
-	release *v1alpha1.ReleaseStatus
-	// inventory is what is, or may be, in the cluster.
-	inventory []manifest.ID
-	problems  []manifest.Problem
-	// warnings say what may not be watched.
-	warnings []manifest.Problem
-	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
-	waiting []manifest.ID
-	// returned says that a held release went back to the revision of its objects, or cannot, and
-	// notReturned why not.
-	returned    bool
-	notReturned string
-	// applied is the outcome of an apply, of method kustomize; nil if there was none.
-	applied *apply.Result
-	// heldElsewhere are the objects of a release that are held one by one, in another namespace; nil if they
-	// were not checked.
-	heldElsewhere *[]v1alpha1.Hold
-	// settle waits a moment for what was installed; nil for nothing.
-	settle func(context.Context)
-	// drifted is what was found and left as it is, corrected what was corrected: how each object
-	// differed.
-	drifted, corrected []string
-}
-
-// record is what became of Helm's record of what is installed, which corrections go by.
-type record int
-
-const (
-	// recordUsable: corrections go by it.
-	recordUsable record = iota
-	// recordUnusable: it is there, but not as it was noted, or not that of a deployed release.
-	recordUnusable
-	// recordGone: there is none.
-	recordGone
-)
-
-// wrong returns what is wrong with what is installed: the error, or the first of the problems.
-func (a acted) wrong() error {
-	if a.err == nil && len(a.problems) > 0 {
-		return reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(a.problems[0].Error(), maxMessage), excerpt.AndMore(len(a.problems)-1))
-	}
-	return a.err
-}
-
-// unwatched says, to be appended to a message, what may not be watched.
-func (a acted) unwatched() string {
-	if len(a.warnings) == 0 {
-		return ""
-	}
-	return "; " + excerpt.Of(a.warnings[0].Error(), maxMessage) + excerpt.AndMore(len(a.warnings)-1)
-}
-
-// hides reports whether the warnings leave out any of what is not watched.
-func (a acted) hides(unwatched []manifest.ID) bool {
-	return slices.ContainsFunc(unwatched, func(id manifest.ID) bool {
-		return !slices.ContainsFunc(a.warnings, func(w manifest.Problem) bool { return w.Reason == apply.ReasonNotWatched && w.ID == id })
-	})
-}
-
-// complete reports whether everything that was to be written is there, healthy or not.
-func (a acted) complete() bool { return a.failure == nil && a.wrong() == nil && len(a.waiting) == 0 }
-
-// attempts says when to try again what has failed: after a back-off, or when a user requests it.
-type attempts struct {
-	reconcile.Retry
-	// requested is what the annotation reconcile-at was when the last try began.
-	requested string
-}
-
-// ended records how a try ended. What stalled is not tried again by itself.
-func (t *attempts) ended(requested string, err error, backoff func(int) time.Duration) {
-	t.requested = requested
-	t.Ended(err, backoff)
-}
 
 // take records the outcome of an action.
 func (d *driver) take(s *scope, a *action, result acted) {
@@ -124,18 +21,18 @@ func (d *driver) take(s *scope, a *action, result acted) {
 		s.showHold()
 	}
 	if a.kind == install || a.kind == compare {
-		x.compareAt = after(s.interval())
+		x.comparison.at = after(s.interval())
 	}
 	switch a.kind {
 	case install:
 		x.rendering, s.inst.Status.Rendering = nil, nil
 		s.takeInstall(a.prepared, result)
-		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+		x.tried.ended(a.requested, result.failure, d.kernel.Backoff)
 	case goBack:
 		s.takeReturn(a, result)
 	case rollBack:
 		s.takeRollback(a.why, result)
-		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+		x.tried.ended(a.requested, result.failure, d.kernel.Backoff)
 		if result.spared {
 			s.countFailures()
 			return
@@ -154,7 +51,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	}
 	s.awaitHealthAfter(result)
 	x.correction.ended(a.requested, result.wrong(), d.kernel.Backoff)
-	x.result = result
+	x.result = result.findings
 	if result.rollback != nil {
 		s.beginUndo(result)
 	}
@@ -164,7 +61,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 // appliedBy identifies what is in the cluster after an action; empty if that is not, or not known to be, all
 // that there is to be.
 func (d *driver) appliedBy(s *scope, result acted) string {
-	if !result.complete() || s.session.failure != nil || len(result.drifted) > 0 || s.session.holding.held() {
+	if !result.complete() || s.session.tried.phase() != phaseWell || len(result.drifted) > 0 || s.session.holding.held() {
 		return ""
 	}
 	return d.applier.Digest(s.owner)
@@ -172,7 +69,7 @@ func (d *driver) appliedBy(s *scope, result acted) string {
 
 // countFailures reports how often in a row what is wrong has failed.
 func (s *scope) countFailures() {
-	s.inst.Status.Failures = int32(max(s.session.install.Failures, s.session.correction.Failures))
+	s.inst.Status.Failures = int32(max(s.session.tried.Failures, s.session.correction.Failures))
 }
 
 // takeInstall records what was installed, or tried.
@@ -185,25 +82,22 @@ func (s *scope) takeInstall(got *prepared, result acted) {
 	if x.prepared == got {
 		x.prepared = nil
 	}
-	x.failure, x.givingUp, x.awaiting = result.failure, "", awaiting{}
+	x.tried.installed(result.failure)
+	x.awaiting = awaiting{}
 	if result.wrote {
-		x.healthAwaited = awaitedFrom(s.options())
+		x.deadline.start(s.options())
 	}
 }
 
-// takeRollback records that what was installed was given up, or is healthy, and is not awaited any more;
-// or that the rollback is to be tried again, because it failed and there still is a release.
+// takeRollback records how a rollback ended. What was given up, or is healthy, is not awaited any more.
 func (s *scope) takeRollback(why string, result acted) {
 	x := s.session
-	x.failure, x.givenUp, x.givingUp = result.failure, result.givenUp, ""
+	x.tried.rolledBack(why, result)
 	if result.spared {
 		x.result.failure = nil // that of an earlier try, which came to nothing
 	}
-	switch {
-	case result.failure == nil, reconcile.IsStalled(result.failure):
-		x.healthAwaited = time.Time{}
-	case result.record != recordGone:
-		x.givingUp = why
+	if result.failure == nil || reconcile.IsStalled(result.failure) {
+		x.deadline.end()
 	}
 }
 
@@ -211,11 +105,11 @@ func (s *scope) takeRollback(why string, result acted) {
 // have nothing to go by. While a failed or given up install lasts, its record is not usable, which
 // is no reason to try that before its time.
 func (s *session) installAnew(r record) bool {
-	if r == recordUnusable && s.failure != nil {
+	if r == recordUnusable && s.tried.phase() != phaseWell {
 		return false
 	}
 	s.installed.digest, s.installed.moved = "", ""
-	s.failure, s.givenUp, s.givingUp = nil, "", ""
+	s.tried.forget()
 	return true
 }
 
@@ -223,7 +117,7 @@ func (s *session) installAnew(r record) bool {
 func (d *driver) takeUninstall(s *scope, a *action, result acted) {
 	x := s.session
 	result.err = cmp.Or(result.err, result.failure)
-	x.install.ended(a.requested, result.wrong(), d.kernel.Backoff)
-	x.acted, x.result = true, result
-	s.inst.Status.Failures = int32(x.install.Failures)
+	x.tried.ended(a.requested, result.wrong(), d.kernel.Backoff)
+	x.acted, x.result = true, result.findings
+	s.inst.Status.Failures = int32(x.tried.Failures)
 }

@@ -20,9 +20,9 @@ func taken(failure error, result acted) *session {
 	d := &driver{kernel: reconcile.NewKernel(minBackoff, maxBackoff)}
 	inst := &v1alpha1.ApplicationInstallation{}
 	inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
-	x := &session{failure: failure, installed: installed{digest: "a", moved: "a/1"}, result: acted{drifted: []string{"before"}, err: errors.New("refused before")}}
+	x := &session{tried: tried{failure: failure}, installed: installed{digest: "a", moved: "a/1"}, result: findings{drifted: []string{"before"}, err: errors.New("refused before")}}
 	if failure != nil {
-		x.install = attempts{Retry: reconcile.Retry{At: time.Now().Add(time.Hour), Failures: 3}, requested: "before"}
+		x.tried.attempts = attempts{Retry: reconcile.Retry{At: time.Now().Add(time.Hour), Failures: 3}, requested: "before"}
 	}
 	d.take(&scope{inst: inst, session: x}, &action{kind: correct, requested: "now"}, result)
 	return x
@@ -45,18 +45,18 @@ func TestTake_ofACorrectionThatHasNothingToGoBy(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			unwatched := []manifest.Problem{{Reason: apply.ReasonNotWatched}}
-			x := taken(c.failure, acted{record: c.record, err: errors.New("not deployed"), warnings: unwatched})
+			x := taken(c.failure, acted{findings: findings{err: errors.New("not deployed"), warnings: unwatched}, record: c.record})
 			assert.Equal(t, unwatched, x.result.warnings, "what it may not watch is not tried again at every notice")
 			if c.again {
 				assert.Empty(t, x.installed.digest, c.reason)
-				assert.NoError(t, x.failure)
+				assert.NoError(t, x.tried.failure)
 				assert.Error(t, x.result.err)
 				return
 			}
 			assert.Equal(t, "a", x.installed.digest, c.reason)
-			assert.Equal(t, failure, x.failure)
-			assert.Equal(t, 3, x.install.Failures)
-			assert.NotZero(t, x.install.At)
+			assert.Equal(t, failure, x.tried.failure)
+			assert.Equal(t, 3, x.tried.Failures)
+			assert.NotZero(t, x.tried.At)
 			assert.Equal(t, []string{"before"}, x.result.drifted)
 			assert.NoError(t, x.result.wrong(), "nothing would end what an earlier correction said")
 			assert.Zero(t, x.correction.At)
@@ -67,9 +67,9 @@ func TestTake_ofACorrectionThatHasNothingToGoBy(t *testing.T) {
 // A correction neither ends the failure of an install, nor uses up the request to try that again.
 func TestTake_ofACorrectionWhileAnInstallHasFailed(t *testing.T) {
 	x := taken(errors.New("a hook failed"), acted{})
-	assert.Error(t, x.failure)
-	assert.Equal(t, 3, x.install.Failures)
-	assert.Equal(t, "before", x.install.requested)
+	assert.Error(t, x.tried.failure)
+	assert.Equal(t, 3, x.tried.Failures)
+	assert.Equal(t, "before", x.tried.requested)
 }
 
 // Corrections use the credentials that a look has just used, not those of the install.

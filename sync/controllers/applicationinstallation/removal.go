@@ -25,17 +25,17 @@ const patience = 10 * time.Minute
 // dependentsGone returns an error as long as others that depend on the installation are being deleted as
 // well: they are uninstalled first. Those that it needs itself, as in a cycle, are not waited for.
 func (d *driver) dependentsGone(ctx context.Context, s *scope) error {
-	if s.session.uninstalling {
+	if s.session.leaving.begun {
 		return nil
 	}
 	dependents, err := d.dependents(ctx, s)
 	if err != nil {
 		return err
 	}
-	if s.session.leftSince.IsZero() {
-		s.session.leftSince = s.now
+	if s.session.leaving.since.IsZero() {
+		s.session.leaving.since = s.now
 	}
-	since := s.now.Sub(s.session.leftSince)
+	since := s.now.Sub(s.session.leaving.since)
 	if err := waitForDependents(s.inst, dependents, since); err != nil {
 		on := make([]awaited, 0, len(dependents))
 		for _, other := range dependents {

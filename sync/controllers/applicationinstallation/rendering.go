@@ -42,15 +42,15 @@ func (d *driver) noteRendering(s *scope, got *prepared) error {
 // if it was to blame, others go first. Something else is not to blame.
 func (s *session) awaitTurn(backoff func(failures int) time.Duration) {
 	r := s.rendering
-	if r == nil || s.givenUp != "" {
+	if r == nil || s.tried.phase() == phaseGivenUp {
 		return
 	}
 	s.installed.moved = r.Input
 	s.installed.digest, _, _ = strings.Cut(r.Input, "/")
-	s.failure = reconcile.Failed(v1alpha1.RenderingInterruptedReason,
+	s.tried.failure = reconcile.Failed(v1alpha1.RenderingInterruptedReason,
 		"rendering or installing chart %s was interrupted%s; others go first, and it is begun again after a back-off", r.Chart, times(r.Attempts))
-	s.install.Failures = max(s.install.Failures, 1)
-	s.install.At = time.Now().Add(backoff(int(r.Attempts)))
+	s.tried.Failures = max(s.tried.Failures, 1)
+	s.tried.At = time.Now().Add(backoff(int(r.Attempts)))
 }
 
 func times(n int32) string {

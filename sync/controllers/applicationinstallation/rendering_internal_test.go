@@ -32,13 +32,13 @@ func TestSession_whatWasInterruptedWaitsItsTurn(t *testing.T) {
 			x := &session{}
 			x.restore(inst)
 			x.awaitTurn(backoff)
-			assert.Equal(t, v1alpha1.RenderingInterruptedReason, reconcile.ReasonOf(x.failure), c.reason)
-			require.ErrorContains(t, x.failure, c.says, c.reason)
-			assert.WithinDuration(t, time.Now().Add(c.waits), x.install.At, time.Second, c.reason)
+			assert.Equal(t, v1alpha1.RenderingInterruptedReason, reconcile.ReasonOf(x.tried.failure), c.reason)
+			require.ErrorContains(t, x.tried.failure, c.says, c.reason)
+			assert.WithinDuration(t, time.Now().Add(c.waits), x.tried.At, time.Second, c.reason)
 
 			s := &scope{inst: inst, session: x, now: time.Now(), digest: "abc"}
 			assert.False(t, s.needsFiles(), "it waits")
-			s.now = x.install.At
+			s.now = x.tried.At
 			assert.True(t, s.needsFiles(), "its turn has come")
 			s.now, s.digest = time.Now(), "def"
 			assert.True(t, s.needsFiles(), "something else is not to blame")
@@ -50,5 +50,5 @@ func TestSession_whatWasInterruptedWaitsItsTurn(t *testing.T) {
 	x := &session{}
 	x.restore(&v1alpha1.ApplicationInstallation{})
 	x.awaitTurn(backoff)
-	require.NoError(t, x.failure, "nothing was interrupted")
+	require.NoError(t, x.tried.failure, "nothing was interrupted")
 }

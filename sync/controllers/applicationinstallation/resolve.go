@@ -63,23 +63,23 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	}
 	s.definition, s.session.definition = definition, remembered(definition)
 	wanted := s.inst.GetVersion(definition)
-	s.version = definition.GetVersion(wanted)
+	s.source.version = definition.GetVersion(wanted)
 	if validation.Withdrawn(s.inst, definition) {
 		return d.withdraw(ctx, s, wanted)
 	}
 	switch {
-	case s.version == nil && offer == offered:
+	case s.source.version == nil && offer == offered:
 		return s.unresolved("ApplicationDefinition %q has no version %q, it offers %s", ref.Name, wanted, versions(definition))
-	case s.version == nil:
+	case s.source.version == nil:
 		return s.unresolved("ApplicationDefinition %q has no version %q", ref.Name, wanted)
-	case s.version.Template == nil:
+	case s.source.version.Template == nil:
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "version %q of ApplicationDefinition %q has no template", wanted, ref.Name)
 	}
 	if errs := validation.ValidateInstallationAccount(s.inst, definition, d.DefaultServiceAccount); len(errs) > 0 {
 		return reconcile.Stalled(v1alpha1.ServiceAccountRequiredReason, "%w", errs.ToAggregate())
 	}
 	s.resolved = v1alpha1.ResolvedApplication{
-		Name: ref.Name, Version: s.version.Version, Method: definition.GetMethod(), Namespace: s.namespace().Name,
+		Name: ref.Name, Version: s.source.version.Version, Method: definition.GetMethod(), Namespace: s.namespace().Name,
 		ServiceAccountName: s.inst.GetServiceAccountName(definition, d.DefaultServiceAccount),
 	}
 	if offer == offered {
@@ -139,7 +139,7 @@ func versions(definition *v1alpha1.ApplicationDefinition) string {
 
 // readCredentials reads the Secrets that the source names, on the hub.
 func (d *driver) readCredentials(ctx context.Context, s *scope) error {
-	source := s.version.Template.Source
+	source := s.source.version.Template.Source
 	var credentials *v1alpha1.SourceCredentials
 	switch {
 	case source.Helm != nil:
@@ -149,7 +149,7 @@ func (d *driver) readCredentials(ctx context.Context, s *scope) error {
 			if err != nil {
 				return err
 			}
-			s.authorities = secret
+			s.source.authorities = secret
 		}
 	case source.Git != nil:
 		credentials = source.Git.Credentials
@@ -158,7 +158,7 @@ func (d *driver) readCredentials(ctx context.Context, s *scope) error {
 		return nil
 	}
 	secret, err := d.sourceSecret(ctx, credentials.SecretRef.Name, true)
-	s.credentials = secret
+	s.source.credentials = secret
 	return err
 }
 

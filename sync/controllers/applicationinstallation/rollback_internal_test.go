@@ -17,7 +17,7 @@ import (
 // that outcome. Everything that failed is due again.
 func rolledBack(result acted) (*driver, *scope) {
 	d := &driver{kernel: reconcile.NewKernel(minBackoff, maxBackoff)}
-	x := &session{installed: installed{digest: "a", moved: "a/1"}, healthAwaited: time.Now()}
+	x := &session{installed: installed{digest: "a", moved: "a/1"}, deadline: deadline{since: time.Now()}}
 	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, session: x, digest: "a"}
 	d.take(s, &action{kind: rollBack, why: "after 1s"}, result)
 	s.now = time.Now().Add(maxBackoff)
@@ -26,9 +26,9 @@ func rolledBack(result acted) (*driver, *scope) {
 
 // K47: a rollback that failed is tried again, and not the install of what it gives up.
 func TestTake_ofARollbackThatFailed(t *testing.T) {
-	d, s := rolledBack(acted{failure: errors.New("refused")})
-	assert.NotZero(t, s.session.install.At)
-	assert.NotZero(t, s.session.healthAwaited)
+	d, s := rolledBack(notInstalled(errors.New("refused")))
+	assert.NotZero(t, s.session.tried.At)
+	assert.NotZero(t, s.session.deadline.since)
 	same := &prepared{digest: "a", files: &files{revision: "1"}}
 	assert.False(t, s.mustInstall(same))
 	assert.False(t, s.needsFiles())
@@ -36,19 +36,19 @@ func TestTake_ofARollbackThatFailed(t *testing.T) {
 	assert.True(t, due)
 	assert.Equal(t, "after 1s", why)
 
-	s.now = s.session.install.At.Add(-time.Millisecond)
+	s.now = s.session.tried.At.Add(-time.Millisecond)
 	_, due = d.overdue(s)
 	assert.False(t, due, "the back-off is not over")
 
 	moved := &prepared{digest: "a", files: &files{revision: "2"}}
 	assert.True(t, s.mustInstall(moved), "something else is wanted")
 	s.takeInstall(moved, acted{})
-	assert.Empty(t, s.session.givingUp)
+	assert.Empty(t, s.session.tried.givingUp)
 }
 
 // What there is no release of any more cannot be rolled back: it is installed again.
 func TestTake_ofARollbackOfWhatIsGone(t *testing.T) {
-	d, s := rolledBack(acted{failure: errors.New("there is no release"), record: recordGone})
+	d, s := rolledBack(acted{findings: findings{failure: errors.New("there is no release")}, record: recordGone})
 	assert.True(t, s.needsFiles())
 	_, due := d.overdue(s)
 	assert.False(t, due)
@@ -56,11 +56,11 @@ func TestTake_ofARollbackOfWhatIsGone(t *testing.T) {
 
 // K47: what turns out to be healthy when it is looked at once more stays, also after a try that failed.
 func TestTake_ofARollbackOfWhatIsHealthy(t *testing.T) {
-	d, s := rolledBack(acted{failure: errors.New("the cluster does not answer")})
+	d, s := rolledBack(notInstalled(errors.New("the cluster does not answer")))
 	d.take(s, &action{kind: rollBack, why: "after 1s"}, spared("after 1s", errHealthy))
-	assert.NoError(t, s.session.failure)
-	assert.Zero(t, s.session.healthAwaited)
-	assert.Zero(t, s.session.install.Failures)
+	assert.NoError(t, s.session.tried.failure)
+	assert.Zero(t, s.session.deadline.since)
+	assert.Zero(t, s.session.tried.Failures)
 	assert.True(t, s.session.result.complete())
 	assert.False(t, s.needsFiles())
 	_, due := d.overdue(s)
@@ -70,9 +70,9 @@ func TestTake_ofARollbackOfWhatIsHealthy(t *testing.T) {
 // P13: what cannot be looked at is not given up: that is tried again.
 func TestTake_ofARollbackOfWhatCannotBeRead(t *testing.T) {
 	d, s := rolledBack(spared("after 1s", errors.New("read Secret: refused")))
-	assert.EqualError(t, s.session.failure, "after 1s; not rolled back, because its health could not be checked again: read Secret: refused")
-	assert.Empty(t, s.session.givenUp)
-	assert.NotZero(t, s.session.healthAwaited)
+	assert.EqualError(t, s.session.tried.failure, "after 1s; not rolled back, because its health could not be checked again: read Secret: refused")
+	assert.Empty(t, s.session.tried.givenUp)
+	assert.NotZero(t, s.session.deadline.since)
 	_, due := d.overdue(s)
 	assert.True(t, due)
 
@@ -96,38 +96,38 @@ func TestAwaitHealthAnew(t *testing.T) {
 	} {
 		inst := &v1alpha1.ApplicationInstallation{}
 		inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: o}
-		x := &session{healthAwaited: c.awaited, installed: installed{moved: "a/1"}}
+		x := &session{deadline: deadline{since: c.awaited}, installed: installed{moved: "a/1"}}
 		s := &scope{inst: inst, session: x, now: began, lost: errors.New("unreachable")}
 		s.awaitHealthAnew()
-		assert.Equal(t, c.awaited, x.healthAwaited, c.reason)
+		assert.Equal(t, c.awaited, x.deadline.since, c.reason)
 		assert.False(t, s.givesUp(), c.reason)
 
 		s.lost = nil
 		s.awaitHealthAnew()
-		assert.Equal(t, c.anew, x.healthAwaited != c.awaited, c.reason)
+		assert.Equal(t, c.anew, x.deadline.since != c.awaited, c.reason)
 		assert.False(t, s.givesUp(), c.reason)
 	}
 }
 
 // A rollback that ended while the cluster was lost leaves nothing to be waited for.
 func TestAwaitHealthAnew_ofWhatWasGivenUp(t *testing.T) {
-	x := &session{healthAwaited: time.Now().Add(-time.Hour), installed: installed{moved: "a/1"}}
+	x := &session{deadline: deadline{since: time.Now().Add(-time.Hour)}, installed: installed{moved: "a/1"}}
 	inst := &v1alpha1.ApplicationInstallation{}
 	inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Atomic: true}}
 	s := &scope{inst: inst, session: x, now: time.Now(), lost: errors.New("unreachable")}
 	s.awaitHealthAnew()
-	require.True(t, x.unseen)
-	x.healthAwaited = time.Time{}
+	require.True(t, x.deadline.unseen)
+	x.deadline.since = time.Time{}
 	s.lost = nil
 	s.awaitHealthAnew()
-	assert.False(t, x.unseen)
-	assert.Zero(t, x.healthAwaited)
+	assert.False(t, x.deadline.unseen)
+	assert.Zero(t, x.deadline.since)
 }
 
 func TestTake_ofARollback(t *testing.T) {
-	d, s := rolledBack(acted{failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back"), givenUp: "a/1"})
-	assert.Equal(t, "a/1", s.session.givenUp)
-	assert.Zero(t, s.session.healthAwaited)
+	d, s := rolledBack(acted{findings: findings{failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back")}, givenUp: "a/1"})
+	assert.Equal(t, "a/1", s.session.tried.givenUp)
+	assert.Zero(t, s.session.deadline.since)
 	assert.False(t, s.needsFiles())
 	_, due := d.overdue(s)
 	assert.False(t, due)

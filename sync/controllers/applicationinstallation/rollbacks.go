@@ -101,7 +101,7 @@ func (d *driver) deleteOldRollbacks(ctx context.Context, s *scope, newest types.
 // rollbackEnded returns an error as long as an ApplicationRollback is at work on what is to be uninstalled: it would
 // create again what is deleted under it. That of a failed upgrade is deleted if it has not begun.
 func (d *driver) rollbackEnded(ctx context.Context, s *scope) error {
-	if s.session.uninstalling {
+	if s.session.leaving.begun {
 		return nil
 	}
 	key, marked := hold.By(s.inst)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/reconcile"
@@ -31,13 +30,10 @@ type scope struct {
 
 	// ignored are the fields that others set; set by want.
 	ignored *ignore.Rules
-	// definition, version and resolved are set by resolve.
+	// definition, resolved and source, whose version is nil as long as it is not known, are set by resolve.
 	definition *v1alpha1.ApplicationDefinition
-	version    *v1alpha1.ApplicationVersion
 	resolved   v1alpha1.ResolvedApplication
-	// credentials and authorities of the source are set by resolve; nil without a reference.
-	credentials *content.Content
-	authorities *content.Content
+	source     origin
 	// values, merged from everything but the chart, are set by readValues.
 	values map[string]any
 	// optional are the optional objects that values come from, set by readValues.
@@ -93,5 +89,5 @@ func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.no
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
 // next comparison, the next tries, the next look at a rollback or a snapshot, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.looked.Due, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
+	return reconcile.UntilNext(s.now, s.looked.Due, s.session.comparison.at, s.session.tried.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
 }

@@ -42,29 +42,18 @@ type session struct {
 	// began.
 	running    *action
 	toldBefore int
-	// compareAt is when everything is compared with the cluster again, after an interval.
-	interval  time.Duration
-	compareAt time.Time
+	comparison comparison
 
-	// installed is what was last installed, or tried.
+	// installed is what was last installed, or tried, and tried what became of that.
 	installed installed
-	// failure is why that failed, or was given up; nil if it was installed. givenUp identifies what
-	// was given up for good. install says when to try again.
-	failure error
-	givenUp string
-	install attempts
+	tried     tried
 	// rendering is the chart that is being rendered and installed, or was when that was interrupted; nil if
 	// there is none.
 	rendering *v1alpha1.RenderingStatus
-	// givingUp is why what was installed is given up, while the rollback has failed and is tried again,
-	// at the time of install. A restart forgets it: what is wanted is then installed again if it was
-	// recorded as failed already, and since the status keeps the time, it is given up once more if it
-	// is not healthy.
-	givingUp string
-	// acted says that an action has ended since the start, and result is the outcome of the last
-	// one. correction says when to try again what is wrong with it.
+	// acted says that an action has ended since the start, and result is what the last one found.
+	// correction says when to try again what is wrong with that.
 	acted      bool
-	result     acted
+	result     findings
 	correction attempts
 
 	// holding says whether an ApplicationRollback holds what is installed.
@@ -72,26 +61,19 @@ type session struct {
 	// undo is how the installation goes back from an upgrade that failed, with its data; nil unless one did.
 	undo *v1alpha1.UpgradeRollback
 
-	// healthAwaited is when what is installed was written; zero once it has been healthy, and
-	// without wait.
-	healthAwaited time.Time
-	// unseen says that the time for that ran out while the cluster was lost.
-	unseen bool
+	deadline deadline
 	// awaiting is what was prepared and waits for others; empty if nothing does.
 	awaiting awaiting
 	// snapshotAt is when to look again at the snapshot that an upgrade waits for; zero for only when it changes.
 	snapshotAt time.Time
-	// leftSince is when it was first seen that the installation is being deleted while others depend on it.
-	leftSince time.Time
-	// uninstalling says that an uninstall has begun.
-	uninstalling bool
+	leaving    leaving
 }
 
 // beginUninstall clears, once, what was due: what delayed the install does not delay the uninstall.
 func (s *session) beginUninstall() {
-	if !s.uninstalling {
-		s.uninstalling, s.install, s.correction = true, attempts{}, attempts{}
-		s.compareAt, s.healthAwaited = time.Time{}, time.Time{}
+	if !s.leaving.begun {
+		s.leaving.begun, s.tried.attempts, s.correction, s.comparison.at = true, attempts{}, attempts{}, time.Time{}
+		s.deadline.end()
 	}
 }
 
@@ -100,18 +82,18 @@ func (s *session) beginUninstall() {
 func (s *session) restore(inst *v1alpha1.ApplicationInstallation) {
 	s.deployed.note(inst.Status.Release)
 	if since := inst.Status.HealthAwaitedSince; since != nil {
-		s.healthAwaited = since.Time
+		s.deadline.since = since.Time
 	}
 	s.rendering = inst.Status.Rendering
-	s.givenUp = inst.Status.GivenUp
-	if s.givenUp != "" {
-		s.installed.moved = s.givenUp
-		s.installed.digest, _, _ = strings.Cut(s.givenUp, "/")
+	s.tried.givenUp = inst.Status.GivenUp
+	if s.tried.givenUp != "" {
+		s.installed.moved = s.tried.givenUp
+		s.installed.digest, _, _ = strings.Cut(s.tried.givenUp, "/")
 		reason := cmp.Or(conditions.GetReason(inst, v1alpha1.InstalledCondition), v1alpha1.NotHealthyReason)
-		s.failure = reconcile.Stalled(reason, "%s", conditions.GetMessage(inst, v1alpha1.InstalledCondition))
+		s.tried.failure = reconcile.Stalled(reason, "%s", conditions.GetMessage(inst, v1alpha1.InstalledCondition))
 	}
 	if s.undo = inst.Status.UpgradeRollback.DeepCopy(); s.undo != nil {
-		s.failure = undoFailure(s.undo, inst.Status.Application)
+		s.tried.failure = undoFailure(s.undo, inst.Status.Application)
 	}
 	s.restoreHold(inst)
 	s.restored = true
@@ -123,9 +105,9 @@ func (s *session) undoing() bool { return s.undo != nil && !s.undo.Ended() }
 // session returns what is remembered of an installation.
 func (d *driver) session(inst *v1alpha1.ApplicationInstallation) *session {
 	return d.sessions.Of(inst.UID, func() *session {
-		return &session{source: d.fetches.New(d.jobKey(inst)), install: attempts{
+		return &session{source: d.fetches.New(d.jobKey(inst)), tried: tried{attempts: attempts{
 			Retry:     reconcile.Retry{Failures: int(inst.Status.Failures)},
 			requested: inst.Status.LastHandledReconcileAt,
-		}}
+		}}}
 	})
 }

@@ -61,7 +61,7 @@ func cannot(format string, args ...any) error {
 
 // takesSnapshots reports whether a snapshot is taken before an upgrade.
 func (s *scope) takesSnapshots() bool {
-	switch s.inst.GetBeforeUpgrade(s.version).Snapshot {
+	switch s.inst.GetBeforeUpgrade(s.source.version).Snapshot {
 	case v1alpha1.SnapshotRequire, v1alpha1.SnapshotTry:
 		return true
 	default:
@@ -80,7 +80,7 @@ func (d *driver) snapshotFirst(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.session.awaiting.snapshot = nil
-	before := s.inst.GetBeforeUpgrade(s.version)
+	before := s.inst.GetBeforeUpgrade(s.source.version)
 	name, err := d.takeSnapshot(ctx, s, before)
 	none := &untaken{}
 	switch {

@@ -45,9 +45,9 @@ func (s *scope) failedToGet(err error) (reconcile.Outcome, error) {
 func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	outcome, err := d.reportAll(s)
 	outcome.Unhandled = s.fetching != fetchingNothing
-	s.inst.Status.GivenUp, s.inst.Status.UpgradeRollback = s.session.givenUp, s.session.undo.DeepCopy()
+	s.inst.Status.GivenUp, s.inst.Status.UpgradeRollback = s.session.tried.givenUp, s.session.undo.DeepCopy()
 	s.noteInstalled()
-	s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
+	s.inst.Status.HealthAwaitedSince = sinceOf(s.session.deadline.since)
 	return outcome, err
 }
 
@@ -67,7 +67,7 @@ func (d *driver) reportAll(s *scope) (reconcile.Outcome, error) {
 		return outcome, err
 	case unmet != nil:
 		return s.failedToGet(alongside(unmet, outcome, err))
-	case s.fetching == fetchingWanted && (err == nil && outcome.Unknown == "" || !s.session.result.complete() || s.session.failure != nil):
+	case s.fetching == fetchingWanted && (err == nil && outcome.Unknown == "" || !s.session.result.complete() || s.session.tried.phase() != phaseWell):
 		// What is wanted may be here in a moment, and says all.
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 	default:
@@ -90,7 +90,7 @@ func alongside(wanted error, outcome reconcile.Outcome, err error) error {
 
 // reportInstalled reports what is installed.
 func (d *driver) reportInstalled(s *scope) (reconcile.Outcome, error) {
-	failure, result := s.session.failure, s.session.result
+	failure, result := s.session.tried.failure, s.session.result
 	wrong := result.wrong()
 	s.inst.Status.Problems = reconcile.Problems(result.problems)
 	s.reportDrift(result)
@@ -119,7 +119,7 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	if !seen.Health.Healthy() {
 		return s.notHealthy(seen.Health)
 	}
-	s.session.healthAwaited = time.Time{}
+	s.session.deadline.end()
 	s.inst.Status.UpgradeSnapshot = nil // what has been healthy once is not given up
 	return reconcile.Outcome{Message: s.message() + s.session.result.unwatched() + s.holdNote(), RequeueAfter: s.requeueAfter()}, nil
 }
@@ -135,7 +135,7 @@ func (d *driver) dropWarnings(s *scope) {
 // notHealthy reports objects that are not healthy: as progress, however long it takes; with wait,
 // and until they have been healthy for the first time, as a failure once the timeout is over.
 func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
-	if s.session.unseen { // it is looked at when the cluster is back
+	if s.session.deadline.unseen { // it is looked at when the cluster is back
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 	}
 	if s.givesUp() { // the next pass does
@@ -184,7 +184,7 @@ func (s *scope) tellCorrected(result acted) {
 }
 
 // reportDrift shows what differs if drift is to be reported and left alone.
-func (s *scope) reportDrift(result acted) {
+func (s *scope) reportDrift(result findings) {
 	if len(result.drifted) == 0 || s.options().GetDriftDetection() != v1alpha1.DriftWarn {
 		conditions.Delete(s.inst, v1alpha1.DriftedCondition)
 		return

@@ -42,7 +42,7 @@ func (m *helmMethod) giveUpWithData(ctx context.Context, p plan, why string) act
 		return spared(why, err)
 	}
 	failure := reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)
-	return acted{failure: failure, givenUp: p.installed.moved, rollback: p.upgradeRollback(failure), inventory: p.inventory}
+	return acted{findings: findings{failure: failure, inventory: p.inventory}, givenUp: p.installed.moved, rollback: p.upgradeRollback(failure)}
 }
 
 // upgradeRollback returns how an installation goes back from an upgrade that failed. The name of the
@@ -64,16 +64,17 @@ func (p plan) upgradeRollback(failure error) *v1alpha1.UpgradeRollback {
 // ApplicationRollback, once the status says so.
 func (s *scope) beginUndo(result acted) {
 	x := s.session
-	x.undo, x.givenUp, x.givingUp, x.healthAwaited = result.rollback, result.givenUp, "", time.Time{}
+	x.undo, x.tried.givenUp, x.tried.givingUp = result.rollback, result.givenUp, ""
+	x.deadline.end()
 	s.sayUndo()
 }
 
 // sayUndo has the status say how far it is.
 func (s *scope) sayUndo() {
 	if u := s.session.undo; u != nil {
-		s.session.failure = undoFailure(u, s.inst.Status.Application)
+		s.session.tried.failure = undoFailure(u, s.inst.Status.Application)
 	}
-	s.inst.Status.GivenUp, s.inst.Status.UpgradeRollback = s.session.givenUp, s.session.undo.DeepCopy()
+	s.inst.Status.GivenUp, s.inst.Status.UpgradeRollback = s.session.tried.givenUp, s.session.undo.DeepCopy()
 }
 
 // undoFailure says why an upgrade failed, and what becomes of it.
@@ -150,7 +151,7 @@ func (s *scope) retriesUndo() bool {
 	if x.undo == nil || !x.undo.Ended() || x.holding.atWork || !x.holding.hold.Holds() {
 		return false
 	}
-	return s.wantsElse() || x.install.Failures > 0 && x.install.requested != s.requestedAt()
+	return s.wantsElse() || x.tried.Failures > 0 && x.tried.requested != s.requestedAt()
 }
 
 // followUndo takes over how far the ApplicationRollback is; nil if it is gone.
@@ -220,7 +221,7 @@ func (s *scope) endUndo(why string) {
 	x := s.session
 	x.undo.Phase, x.undo.Outcome = v1alpha1.UpgradeRollbackFailed, why
 	x.holding.hold, x.holding.atWork = nil, false
-	x.install.requested = s.requestedAt()
+	x.tried.requested = s.requestedAt()
 }
 
 // takeUndone records that release and data are as before the upgrade.
@@ -230,13 +231,14 @@ func (s *scope) takeUndone(result acted) {
 	if result.notReturned != "" {
 		x.undo.Outcome = "; " + result.notReturned
 	}
-	x.install.requested = s.requestedAt()
+	x.tried.requested = s.requestedAt()
 	s.sayUndo()
 }
 
 // forgetUndo has the upgrade tried again that a user has gone back to by undoing its rollback.
 func (s *scope) forgetUndo() {
 	x := s.session
-	x.undo, x.failure, x.givenUp, x.holding.hold, x.holding.atWork = nil, nil, "", nil, false
+	x.tried.forget()
+	x.undo, x.holding.hold, x.holding.atWork = nil, nil, false
 	x.installed.digest, x.installed.moved = "", ""
 }

@@ -44,11 +44,11 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if err := d.rollbackEnded(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
 	}
-	if s.unheeded != "" && !s.session.uninstalling {
+	if s.unheeded != "" && !s.session.leaving.begun {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeletingReason, Action: "Uninstall", Note: s.unheeded})
 	}
 	s.session.beginUninstall()
-	if s.backsOff(s.session.install) {
+	if s.backsOff(s.session.tried.attempts) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	a := d.uninstallation(app.Method, orphans)
@@ -81,9 +81,9 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 func (d *driver) uninstallation(method v1alpha1.Method, orphans bool) *action {
 	return &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
 		if orphans {
-			return d.unname(ctx, p, acted{inventory: p.inventory})
+			return d.unname(ctx, p, acted{findings: findings{inventory: p.inventory}})
 		}
-		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
+		refused := func(err error) acted { return acted{findings: findings{inventory: p.inventory, err: stuck(err)}} }
 		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[method].uninstall(ctx, p) })
 		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
 			got.err = stuck(got.err)

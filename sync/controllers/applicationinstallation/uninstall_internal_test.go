@@ -41,9 +41,9 @@ func TestUninstall_knowsWhatTheInstallBeforeItMade(t *testing.T) {
 		methods: map[v1alpha1.Method]method{v1alpha1.MethodHelm: uninstaller{told: &told}},
 	}
 	made := []manifest.ID{{Version: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "web"}}
-	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, session: &session{restored: true, uninstalling: true}, now: time.Now()}
+	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, session: &session{restored: true, leaving: leaving{begun: true}}, now: time.Now()}
 	s.inst.Status.Application = &v1alpha1.ResolvedApplication{Method: v1alpha1.MethodHelm}
-	_, done := d.perform(s, &action{kind: install, prepared: &prepared{files: &files{}}, work: func(context.Context, plan) acted { return acted{inventory: made} }})
+	_, done := d.perform(s, &action{kind: install, prepared: &prepared{files: &files{}}, work: func(context.Context, plan) acted { return acted{findings: findings{inventory: made}} }})
 	require.False(t, done)
 	env.Receive(t, ended, "the install does not end")
 

@@ -23,7 +23,7 @@ func (d *driver) readValues(ctx context.Context, s *scope) error {
 	var err error
 	from := &valuesSource{driver: d}
 	s.values, err = values.Of(ctx, values.Input{
-		Definition: s.definition, Version: s.version, Installation: s.inst, Account: s.resolved.ServiceAccountName,
+		Definition: s.definition, Version: s.source.version, Installation: s.inst, Account: s.resolved.ServiceAccountName,
 	}, from)
 	var invalid *values.InvalidError
 	switch {
@@ -92,7 +92,7 @@ func (v *valuesSource) optional(inst *v1alpha1.ApplicationInstallation) []string
 // Timeouts, history limits and credentials make none.
 func (s *scope) inputDigest() (string, error) {
 	inputs := []any{
-		s.resolved, s.version.Template.Source, s.values, s.namespace(),
+		s.resolved, s.source.version.Template.Source, s.values, s.namespace(),
 		s.options().GetCRDs(), s.options() != nil && s.options().DisableHooks,
 	}
 	if s.lookup() {

@@ -43,7 +43,7 @@ func spared(why string, err error) acted {
 	if errors.Is(err, errHealthy) {
 		return acted{spared: true}
 	}
-	return acted{spared: true, failure: reconcile.Failed(v1alpha1.NotHealthyReason, "%s; not rolled back, because its health could not be checked again: %w", why, err)}
+	return acted{findings: findings{failure: reconcile.Failed(v1alpha1.NotHealthyReason, "%s; not rolled back, because its health could not be checked again: %w", why, err)}, spared: true}
 }
 
 // readsAtATime is how many objects of an installation are read at a time.
