@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -233,6 +234,36 @@ func TestTree_healthCheckOfApplication(t *testing.T) {
 	assert.Len(t, got, 3, out)
 	assert.Regexp(t, `Pod/shop-health .*the health check`, out)
 	assert.NotRegexp(t, `Pod/front .*the health check`, out)
+}
+
+// A92: the tree says of each Pod why it does not run, in the words of kubectl.
+func TestTree_saysWhyPodsDoNotRun(t *testing.T) {
+	cluster, c := user(t), clientOf(t, user(t))
+	namespace := cluster.Namespace(t)
+	waiting := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	create(t, c, consisting(namespace, "shop", v1alpha1.ApplicationComponent{Kind: "Pod"}))
+	for name, tc := range map[string]struct {
+		status corev1.ContainerStatus
+		why    string
+	}{
+		"image":  {corev1.ContainerStatus{Image: "nginx:nope", State: waiting("ImagePullBackOff", "Back-off")}, `container "c": ImagePullBackOff: image "nginx:nope"`},
+		"config": {corev1.ContainerStatus{State: waiting("CreateContainerConfigError", `secret "db" not found`)}, `container "c": CreateContainerConfigError: secret "db" not found`},
+		"crash": {corev1.ContainerStatus{
+			State:                waiting("CrashLoopBackOff", "back-off 10s"),
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
+		}, `container "c": CrashLoopBackOff: exit code 137 (OOMKilled)`},
+	} {
+		sick := belonging(pod(namespace, name), "shop")
+		sick.Spec.SchedulerName = "none" // so that its status stays what the test writes
+		create(t, c, sick)
+		tc.status.Name = "c"
+		sick.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{tc.status}}
+		require.NoError(t, c.Status().Update(t.Context(), sick))
+		_, out := treeOf(t, cluster, namespace, "shop")
+		assert.Regexp(t, `(?m)─ Pod/`+name+` .*`+regexp.QuoteMeta(tc.why)+`$`, out)
+	}
 }
 
 // An Application that a GitSync delivers together with its components has them below it, and

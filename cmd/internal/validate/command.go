@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/manifests"
 	"waybill.dev/waybill/cmd/internal/output"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 const examples = `  # A repository, before it is pushed
@@ -138,11 +139,7 @@ func (f finding) String() string {
 		b.WriteString("warning: ")
 	}
 	if f.Kind != "" {
-		b.WriteString(f.Kind + " ")
-		if f.Namespace != "" {
-			b.WriteString(f.Namespace + "/")
-		}
-		b.WriteString(f.Name + ": ")
+		b.WriteString(manifest.ID{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}.String() + ": ")
 	}
 	if f.Field != "" && f.Field != "<nil>" {
 		b.WriteString(f.Field + ": ")

@@ -22,6 +22,10 @@ import (
 // refusal of a webhook may have any length, and etcd rejects objects that are too large.
 const maxMessage = 2048
 
+// retellAfter is how old the message about objects that make progress may become. Their own messages, such as why a Pod
+// does not run, enqueue nothing, because they may change all the time. To look at what watches have shown requests nothing.
+const retellAfter = 10 * time.Second
+
 // failed returns the outcome of a step that failed. What is installed is still kept as it was. While
 // a source is asked once more, the answer is an event, and this pass is no further failure.
 func (s *scope) failed(err error) (reconcile.Outcome, error) {
@@ -148,7 +152,11 @@ func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
 	if sick.Failed() {
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", message)
 	}
-	return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: message, RequeueAfter: s.requeueAfter()}, nil
+	after := s.requeueAfter()
+	if after == 0 || after > retellAfter {
+		after = retellAfter
+	}
+	return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: message, RequeueAfter: after}, nil
 }
 
 func overdueMessage(o *v1alpha1.HelmDeployOptions, sick health.Summary) string {
