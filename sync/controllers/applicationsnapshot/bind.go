@@ -39,14 +39,14 @@ func (s *scope) bound(content *v1alpha1.ApplicationSnapshotContent) bool {
 
 // bind creates the content, or binds the snapshot to one that exists.
 func (s *scope) bind(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	if err := s.commit(ctx); err != nil {
+		return "", err
+	}
 	var content *v1alpha1.ApplicationSnapshotContent
 	var err error
 	if s.obj.Spec.Source.Type == "" {
-		if err := s.commit(ctx); err != nil {
-			return "", err
-		}
 		content, err = s.bindExisting(ctx)
-	} else { // its name is known, and it says whose it is: that it is about to be there need not be recorded
+	} else {
 		content, err = s.createContent(ctx)
 	}
 	if err != nil {
