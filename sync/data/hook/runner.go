@@ -87,6 +87,9 @@ func (r *Runner) Run(ctx context.Context, t Target, command []string, timeout ti
 	}
 	output, failures := excerpt.NewHead(maxOutput), excerpt.NewTail(maxErrors)
 	err = stream.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: failures})
+	if end, _ := ctx.Deadline(); err != nil && !time.Now().Before(end) {
+		<-ctx.Done() // connections have the same deadline, and may notice it first
+	}
 	result := Result{Errors: oneLine(failures.String())}
 	result.Output, result.Cut = output.Bytes()
 	var exited exec.CodeExitError
