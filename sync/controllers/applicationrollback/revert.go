@@ -104,11 +104,14 @@ func (s *scope) revertVolume(ctx context.Context, v *v1alpha1.RollbackVolume, be
 	return s.volumes().Discard(ctx, s.marked(v, snapshot), v.After)
 }
 
-// changed returns those of the objects of before that the rollback may have changed. Others stay as they are: what has
-// become of them since is not its doing, and whether its author may write them was not asked.
+// changed returns those of the objects of before that the rollback may have changed. Others stay as they are, also those
+// that it only holds or scales: what has become of them since is not its doing, and whether its author may write them was
+// not asked.
 func (s *scope) changed(before *definitions) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(before.objects), func(o *unstructured.Unstructured) bool {
-		return !slices.ContainsFunc(s.obj.Status.Held, func(h v1alpha1.HeldObject) bool { return h.ObjectReference == refOf(o) })
+		ref := refOf(o)
+		return slices.Contains(s.obj.Status.Left, ref) ||
+			!slices.ContainsFunc(s.obj.Status.Held, func(h v1alpha1.HeldObject) bool { return h.ObjectReference == ref })
 	})
 }
 
