@@ -34,6 +34,9 @@ func keep(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 
 // mayUndo checks that a rollback that is completed can be undone now, and holds again what has been released.
 func (s *scope) mayUndo(ctx context.Context) error {
+	if err := s.checkRestores(ctx); err != nil {
+		return err
+	}
 	if err := s.checkUndo(ctx); err != nil {
 		return err
 	}
