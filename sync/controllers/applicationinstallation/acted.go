@@ -39,7 +39,7 @@ type acted struct {
 	// rollback is set if what failed goes back with its data: the action has undone nothing.
 	rollback *v1alpha1.UpgradeRollback
 	// spared says that a rollback did nothing: what it was to give up is healthy or, with a failure, could
-	// not be looked at.
+	// not be checked.
 	spared bool
 	// wrote says that a release was installed that was not there before, or was not known to be.
 	wrote bool

@@ -139,7 +139,7 @@ func (d *driver) dropWarnings(s *scope) {
 // notHealthy reports objects that are not healthy: as progress, however long it takes; with wait,
 // and until they have been healthy for the first time, as a failure once the timeout is over.
 func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
-	if s.session.deadline.unseen { // it is looked at when the cluster is back
+	if s.session.deadline.unseen { // it is checked when the cluster is back
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 	}
 	if s.givesUp() { // the next pass does
